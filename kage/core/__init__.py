@@ -1,0 +1,1 @@
+"""The words every part shares: messages, events, commands, errors. Standard library only."""

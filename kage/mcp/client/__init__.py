@@ -1,0 +1,1 @@
+"""The client half: connections to MCP servers."""

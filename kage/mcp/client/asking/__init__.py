@@ -1,0 +1,1 @@
+"""What a server asks of the person and of kage: forms, pages, the model, folders."""

@@ -1,0 +1,1 @@
+"""The tools of a server: judged, adapted, called, and what comes back."""

@@ -1,0 +1,1 @@
+"""One live connection to one server: how it begins, what it is, why it ended."""

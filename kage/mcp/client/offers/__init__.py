@@ -1,0 +1,1 @@
+"""What a server offers beside tools: resources, prompts, completion."""

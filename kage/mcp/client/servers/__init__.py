@@ -1,0 +1,1 @@
+"""Each configured server through its life: brought up, tended, asleep, replaced, gone."""

@@ -1,0 +1,1 @@
+"""What every message of a connection passes, both ways."""

@@ -1,0 +1,1 @@
+"""The server half: kage's own tools for any other agent."""

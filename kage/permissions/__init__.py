@@ -1,0 +1,1 @@
+"""The gate: rules, grants, seals and the decision log."""

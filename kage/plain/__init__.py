@@ -1,0 +1,1 @@
+"""Front ends without a screen: text and JSON lines."""

@@ -1,0 +1,1 @@
+"""The eight built-in tools and the registry."""

@@ -1,0 +1,1 @@
+"""Fold events, put questions, carry out commands: everything between host and widgets."""

@@ -1,0 +1,1 @@
+"""kage's tests, one folder a room; ``python -m tests`` runs everything."""

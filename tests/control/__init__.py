@@ -1,0 +1,1 @@
+"""The control socket: another shell asks a running kage."""

@@ -1,0 +1,1 @@
+"""Proofs about the whole product: real processes, a scripted model, misbehaving servers."""
