@@ -24,6 +24,21 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 _KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--failures", help="write the names of the tests that failed to this file")
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Keep the names of what failed for a second run, see ``tests/__main__.py``."""
+    kept = config.getoption("--failures")
+    if kept:
+        reports = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
+        names = dict.fromkeys(report.nodeid for report in reports)
+        Path(kept).write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+
+
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Point every folder kage uses into a temporary one and hide real keys."""

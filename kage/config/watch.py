@@ -56,8 +56,8 @@ async def watch(
                     async for changed in bursts:
                         failed = None
                         yield changed
-                        if await asyncio.to_thread(_wanted, files) != wanted:
-                            break  # a folder came or went, a link leads elsewhere: watch anew
+                        if await asyncio.to_thread(_outdated, files, wanted, changed):
+                            break
             except (RuntimeError, OSError) as error:  # how it reports a folder that went
                 if failed == wanted and not stop.is_set():
                     raise OSError(str(error)) from None
@@ -110,6 +110,15 @@ def _wanted(files: Callable[[], Iterable[Path]]) -> Names:
     return frozenset(found)
 
 
+def _outdated(files: Callable[[], Iterable[Path]], names: Names, changed: Names) -> bool:
+    """Say whether what is watched for ``names`` may no longer be the right folders.
+
+    A folder came or went, or a link leads elsewhere. Also where all is spelled as before: of a
+    folder that went and came again by now the new one is not watched.
+    """
+    return any(_is_folder_of(path, names) for path in changed) or _wanted(files) != names
+
+
 def _watchable(path: str) -> str:
     """Give the path, or the one above it whose folder is there."""
     while not os.path.isdir(os.path.dirname(path)):
@@ -122,11 +131,13 @@ def _concerns(path: str, names: Names) -> bool:
 
     So is one of a folder they are in: once it is gone nothing of it is told any more.
     """
-    if path in names:
+    if path in names or _is_folder_of(path, names):
         return True
-    spelled = _spelled(path)
-    folders = (os.path.realpath(os.path.dirname(name)) for name in names)
-    return spelled in folders or spelled in map(_spelled, names)
+    return _spelled(path) in map(_spelled, names)
+
+
+def _is_folder_of(path: str, names: Names) -> bool:
+    return _spelled(path) in (os.path.realpath(os.path.dirname(name)) for name in names)
 
 
 def _spelled(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -20,17 +20,22 @@ QUICK = Pace(step=20, burst=200)
 class Follower:
     """Follows files, and a fence: another file whose changes say that all before it was told."""
 
-    def __init__(self, folder: Path, *files: Path) -> None:
+    def __init__(
+        self, folder: Path, *files: Path, listed: Callable[[], Iterable[Path]] | None = None
+    ) -> None:
         self._fence = folder / "fence"
         self._fence.write_text("")
-        self._files = (*files, self._fence)
+        self._files = listed or (lambda: files)
         self.told: list[Names] = []
         self.stop = asyncio.Event()
         self.task = asyncio.create_task(self._follow())
 
     async def _follow(self) -> None:
-        async for changed in watch(lambda: self._files, self.stop, pace=QUICK):
+        async for changed in watch(self._watched, self.stop, pace=QUICK):
             self.told.append(changed)
+
+    def _watched(self) -> list[Path]:
+        return [*self._files(), self._fence]
 
     async def heard(self) -> set[str]:
         """Give the names of what was told up to now, ANEW for a watch that was set up."""
@@ -127,6 +132,28 @@ def test_a_file_is_told_though_its_folders_come_later_go_and_come_again(tmp_path
             assert await follower.heard() & {"config.toml", ANEW}
             shutil.rmtree(folder)
             await until(lambda: follower.told)
+        await follower.ended()
+
+    asyncio.run(main())
+
+
+def test_a_folder_that_went_and_is_back_before_anybody_looks_is_watched_anew(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "project" / "config.toml"
+
+    def files() -> list[Path]:
+        file.parent.mkdir(exist_ok=True)  # looking finds all as it was
+        return [file]
+
+    async def main() -> None:
+        follower = Follower(tmp_path, file, listed=files)
+        await until(lambda: follower.told)
+        file.parent.rmdir()
+        await until(lambda: len(follower.told) > 1)
+        await follower.heard()
+        file.write_text("new")
+        assert "config.toml" in await follower.heard()
         await follower.ended()
 
     asyncio.run(main())
