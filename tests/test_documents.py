@@ -34,7 +34,14 @@ def test_every_file_the_architecture_sends_one_to_exists() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["README.md", "CHANGELOG.md", "docs/architecture.md", "docs/conformance.md", "docs/servers.md"],
+    [
+        "README.md",
+        "CHANGELOG.md",
+        "docs/architecture.md",
+        "docs/conformance.md",
+        "docs/log.md",
+        "docs/servers.md",
+    ],
 )
 def test_every_link_inside_the_repository_leads_somewhere(name: str) -> None:
     file = ROOT / name

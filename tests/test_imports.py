@@ -187,4 +187,9 @@ def test_the_first_frame_waits_for_no_library_but_its_own(tmp_path: Path) -> Non
     unwanted = {*SDK, "httpx2", "httpcore2", "lupa", "jsonschema", "anyio", "click", "tomlkit"}
     assert not roots & unwanted
     assert "kage.cli.wiring" not in modules
+    later = {"events", "messages", "requests", "tools", "trust", "offers", "forms", "attachments"}
+    assert not {name.removeprefix("kage.core.") for name in modules} & later
+    heard = {"hearing", "events", "inquiries", "signing", "trusting", "servers", "wishes"}
+    assert not {name.removeprefix("kage.tui.controllers.") for name in modules} & heard
+    assert not any(name.startswith(("kage.tui.screens.form", "kage.providers")) for name in modules)
     assert not any(name.startswith("kage.mcp.client") for name in modules)

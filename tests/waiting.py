@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-DEADLINE = 20.0  # seconds; generous, since machines are shared
+DEADLINE = 40.0  # seconds; generous, since machines are shared
 
 
 def wait_for(probe: Callable[[], object], *, deadline: float = DEADLINE, what: str = "") -> None:

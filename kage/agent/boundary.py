@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -14,10 +14,14 @@ from kage.agent.prompt import system_prompt
 from kage.agent.reloading import Change
 from kage.config.schema import ServerSpec
 from kage.core.commands import SignInCommand
-from kage.core.events import Level, Noticed, Publish, ToolsSwapped
+from kage.core.events import Noticed, Publish, ToolsSwapped
+from kage.core.levels import Level
+from kage.core.pins import HeldChange
 from kage.core.servers import ServerStatus
 from kage.core.tools import Tool
 from kage.tools.registry import Registry
+
+_LOOK = "The model reads them as the server's words. To leave the server out: /mcp disable"
 
 
 class Swap(Protocol):
@@ -56,6 +60,14 @@ class Servers(Protocol):
 
     def retrust(self, name: str) -> None:
         """Ask again whether a server may start."""
+        ...
+
+    def held(self) -> tuple[HeldChange, ...]:
+        """Give every definition that waits for the person."""
+        ...
+
+    def repin(self) -> None:
+        """Compare all definitions with what the person knows by now."""
         ...
 
     async def restart(self, name: str) -> None:
@@ -116,6 +128,7 @@ class Boundary:
         self._busy = asyncio.Lock()
         self._own = own  # tools about servers, there while any server is
         self._owned = False
+        self._looked_at: set[str] = set()  # instructions the scanners saw
 
     async def apply(self, *, wait_restarts: bool) -> None:
         """Swap in every tool list that changed and tell what is new."""
@@ -134,9 +147,21 @@ class Boundary:
             cwd=self._cwd,
             system=platform.system(),
             today=datetime.date.today(),
-            instructions=self._servers.instructions(),
+            instructions=self._said(),
             index=index,
         )
+
+    def _said(self) -> Iterator[tuple[str, str]]:
+        """Give the instructions of servers; what scanners see in one is told once."""
+        for server, text in self._servers.instructions():
+            if text not in self._looked_at:
+                from kage.permissions.scanners import instruction_flags  # with the first text
+
+                self._looked_at.add(text)
+                if flags := instruction_flags(text):
+                    what = f"The instructions of {server} hold {flags[0]}"
+                    self._publish(Noticed(level=Level.WARNING, what=what, fix=_LOOK))
+            yield server, text
 
     def _swap(self, swap: Swap) -> None:
         before = self._of(swap.server)

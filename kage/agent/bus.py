@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kage.core.events import Event
 
@@ -11,9 +11,14 @@ _log = logging.getLogger(__name__)
 
 
 class Bus:
-    """Synchronous publish and subscribe on one event loop."""
+    """Synchronous publish and subscribe on one event loop.
 
-    def __init__(self) -> None:
+    Args:
+        screen: Gives what is told for an event; without one each is told as it is.
+    """
+
+    def __init__(self, screen: Callable[[Event], Iterable[Event]] | None = None) -> None:
+        self._screen = screen
         self._listeners: list[Callable[[Event], None]] = []
 
     def subscribe(self, listener: Callable[[Event], None]) -> Callable[[], None]:
@@ -28,6 +33,10 @@ class Bus:
 
     def publish(self, event: Event) -> None:
         """Tell every listener at once."""
+        for told in self._screen(event) if self._screen is not None else (event,):
+            self._tell(told)
+
+    def _tell(self, event: Event) -> None:
         for listener in tuple(self._listeners):
             try:
                 listener(event)

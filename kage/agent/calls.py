@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from kage.agent.arguments import Checker
+from kage.agent.effects import Effects
 from kage.agent.missing import no_such_tool
 from kage.agent.results import Desk, heavy, shown
 from kage.core.canonical import NotCanonical, digest
@@ -28,6 +29,7 @@ from kage.core.gate import CallRequest, Decision
 from kage.core.messages import Outcome, ToolCall, ToolMessage
 from kage.core.redact import Redactor
 from kage.core.tools import Invocation, Previews, Risk, Tool, ToolResult, overlong
+from kage.core.undo import Effect
 from kage.sessions.writer import Session
 
 
@@ -64,17 +66,21 @@ class Calls:
     environment: Mapping[str, str]
     desk: Desk
     writing: asyncio.Lock
+    effects: Effects
     results: list[ToolMessage] = field(default_factory=list)
     refused: int = 0
+    again: str = ""  # the id of a call that repeats one whose outcome is unknown
     _open: dict[str, tuple[CallRequest, Decision]] = field(default_factory=dict)  # not begun
     _ends: dict[str, Outcome] = field(default_factory=dict)  # of calls that ran
     _took: dict[str, float] = field(default_factory=dict)  # seconds, of the same calls
+    _did: dict[str, tuple[Effect | None, str]] = field(default_factory=dict)  # to files
 
     async def run(self, calls: tuple[ToolCall, ...], tools: Mapping[str, Tool]) -> None:
         """Run ``calls``; when this returns or is cancelled, ``results`` has one for each."""
         judged: set[str] = set()
         self._ends.clear()
         self._took.clear()
+        self._did.clear()
         self._open.clear()
         try:
             async with asyncio.TaskGroup() as group:
@@ -108,10 +114,12 @@ class Calls:
             tool=tool.spec,
             arguments=call.arguments,
             workspace=self.workspace,
+            again=call.id == self.again,
         )
         preview = None
         if isinstance(tool, Previews):
             preview = partial(tool.preview, self._invocation(request, ()))
+        self.effects.warm(tool.spec)
         decision = await self.gate.decide(request, preview=preview)
         if not decision.allowed:
             self.refused += 1
@@ -148,18 +156,19 @@ class Calls:
             roots=(self.workspace, *roots),
             scratch=self.session.artifacts,
             progress=lambda done, total, message: self.publish(
-                ToolProgressed(
-                    call_id=call_id, progress=done, total=total, message=self.redact(message)
-                )
+                ToolProgressed(call_id=call_id, progress=done, total=total, message=message)
             ),
-            output=lambda text: self.publish(ToolPrinted(call_id=call_id, text=self.redact(text))),
+            output=lambda text: self.publish(ToolPrinted(call_id=call_id, text=text)),
             environment=self.environment,
+            redact=self.redact,
         )
 
     async def _run(
         self, tool: Tool, request: CallRequest, decision: Decision, invocation: Invocation
     ) -> None:
+        keeper = await self.effects.begin(request)
         del self._open[request.call_id]
+        invocation = replace(invocation, keeper=keeper)
         began = time.monotonic()
         result = ToolResult.error("")
         outcome = Outcome.UNKNOWN if tool.spec.server else Outcome.TOOL_ERROR
@@ -185,9 +194,12 @@ class Calls:
             seconds = time.monotonic() - began
             text = as_text(result.content)
             self._took[request.call_id] = seconds
-            self._ends[request.call_id] = await self.gate.finish(
-                request, decision, outcome, seconds=seconds, result=text
-            )
+            try:
+                self._ends[request.call_id] = await self.gate.finish(
+                    request, decision, outcome, seconds=seconds, result=text
+                )
+            finally:  # also where that was broken off: what was begun is ended
+                self._did[request.call_id] = await self.effects.end(request)
         show = partial(shown, request, result, seconds, self.desk)
         self._append(await asyncio.to_thread(show) if heavy(result) else show())
 
@@ -209,7 +221,9 @@ class Calls:
         )
 
     def _interrupted(self, call: ToolCall, tool: Tool | None, *, judged: bool) -> None:
-        if not judged or self._ends.get(call.id, Outcome.NEVER_SENT) is Outcome.NEVER_SENT:
+        began = call.id in self._took  # also where recording its end was broken off
+        end = self._ends.get(call.id, Outcome.UNKNOWN if began else Outcome.NEVER_SENT)
+        if not judged or end is Outcome.NEVER_SENT:
             outcome, text = Outcome.NEVER_SENT, "The person interrupted; this was not called."
         elif tool is not None and tool.spec.server is not None:
             outcome = Outcome.UNKNOWN
@@ -231,6 +245,9 @@ class Calls:
         )
 
     def _append(self, message: ToolMessage) -> None:
+        effect, difference = self._did.pop(message.call_id, (None, ""))
+        if effect is not None:
+            message = replace(message, effect=effect, diff=message.diff or difference)
         self.results.append(message)
         self.session.append(message)
         self.publish(MessageAppended(message=message))

@@ -6,13 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kage.agent.parts import SessionGate
-from kage.core.events import ContextMeasured, MessageAppended, Publish, SessionOpened
+from kage.core.attachments import typed
+from kage.core.content import as_text
+from kage.core.events import (
+    ContextMeasured,
+    MessageAppended,
+    ModeChanged,
+    Publish,
+    SessionOpened,
+)
 from kage.core.gate import Mode
-from kage.core.messages import AssistantMessage, Message, UserMessage
+from kage.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from kage.providers.base import Provider
 from kage.sessions.reader import SessionFile
 from kage.sessions.store import SessionStore, title_of
 from kage.sessions.writer import Session
+
+RECALLED = 400  # of the last messages of a resumed session, whose words are watched
 
 
 class Conversation:
@@ -47,6 +57,14 @@ class Conversation:
         """The permission mode; survives a switch of sessions."""
         return self.gate.mode if self._opened else self._first_mode
 
+    def set_mode(self, mode: Mode) -> None:
+        """Judge calls in another mode, and tell."""
+        if self._opened:
+            self.gate.mode = mode
+        else:
+            self._first_mode = mode
+        self._publish(ModeChanged(mode=mode))
+
     def open(self, session_id: str) -> tuple[Session, SessionFile | None]:
         """Open the session with ``session_id``, or a new one for "".
 
@@ -66,6 +84,8 @@ class Conversation:
         self.gate.mode = mode
         self._opened = True
         self.messages = list(held.messages) if held else []
+        for message in self.messages[-RECALLED:]:
+            self._note(message)
         self._cost = 0.0
         prompts = (item for item in self.messages if isinstance(item, UserMessage))
         self._publish(
@@ -79,9 +99,20 @@ class Conversation:
 
     def say(self, message: UserMessage) -> None:
         """Write down what the person said, then tell it."""
+        self._note(message)
         self.session.append(message)
         self.messages.append(message)
         self._publish(MessageAppended(message=message))
+
+    def _note(self, message: Message) -> None:
+        """Let the gate know who said what; it tells when words go from one server to another."""
+        match message:
+            case UserMessage(written=""):
+                self.gate.said(typed(message.content))
+            case ToolMessage(server=str(server)) if server:
+                self.gate.returned(server, as_text(message.content))
+            case _:
+                pass
 
     def measure(self, reply: AssistantMessage, provider: Provider) -> None:
         """Count what ``reply`` cost and how full the window is now."""

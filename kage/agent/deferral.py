@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kage.core.events import Level, Noticed, Publish
+from kage.core.events import Noticed, Publish
+from kage.core.levels import Level
 from kage.core.messages import AssistantMessage, Message
 from kage.core.tools import Tool, ToolSpec
 from kage.providers.base import ModelInfo

@@ -14,17 +14,21 @@ from kage.agent.mcp_status import McpStatus
 from kage.agent.mcp_tools import McpTools
 from kage.agent.offers import Using, using
 from kage.agent.parts import Parts
+from kage.agent.pinning import Pinning
 from kage.agent.questions import Questions
 from kage.agent.reloading import Reloading
 from kage.agent.runner import Runner
 from kage.agent.seat import Seat
 from kage.agent.supervisor import Supervisor
 from kage.agent.trusting import Trusting
+from kage.agent.undoing import Undoing
 from kage.core.commands import (
     AnswerApproval,
     AnswerLogin,
+    AnswerPin,
     AnswerRequest,
     AnswerTrust,
+    AskPins,
     AskTrust,
     CancelLogin,
     Command,
@@ -34,6 +38,7 @@ from kage.core.commands import (
     LogoutServer,
     NewSession,
     ReloadConfig,
+    RepeatCall,
     RestartServer,
     ResumeSession,
     RunShell,
@@ -41,10 +46,11 @@ from kage.core.commands import (
     SetMode,
     SetModel,
     SubmitPrompt,
+    UndoCall,
 )
 from kage.core.content import as_text
 from kage.core.errors import KageError
-from kage.core.events import Event, ModeChanged
+from kage.core.events import Event
 from kage.core.gate import Mode
 from kage.core.messages import Message, UserMessage
 from kage.core.servers import ServerStatus
@@ -86,16 +92,20 @@ class Engine:
             own=(finder, McpStatus(parts.servers.statuses)),
         )
         self._trusting = Trusting(parts.trust, parts.servers, publish)
+        self._pinning = Pinning(parts.pins, parts.servers, publish)
         self._reloading = Reloading(
             parts.configuration,
             parts.servers,
             publish,
             now=parts.settings,
             held=lambda: self._tasks.spawn(self._trusting.ask_waiting()),
+            tighten=self._tighten,
         )
         self._runner = Runner(parts, self._conversation, self._seat, self._boundary, deferral)
         self._using = using(parts, self._conversation)
         self._runner.expand_with(self._using.expand)
+        self._undoing = Undoing(parts, self._conversation, busy=lambda: self._runner.running)
+        self._runner.watch_with(self._undoing.effects)
 
     @property
     def workspace(self) -> Path:
@@ -153,6 +163,11 @@ class Engine:
         """Prompts and resources of servers, and the files of the workspace."""
         return self._using
 
+    @property
+    def undo(self) -> Undoing:
+        """What calls did to files, and taking it back."""
+        return self._undoing
+
     async def models(self) -> tuple[ModelInfo, ...]:
         """Ask every provider what it offers."""
         return await self._parts.models.available()
@@ -195,7 +210,9 @@ class Engine:
                 for companion in self._parts.companions:
                     await companion.close()
                 await self._runner.end()
-                await self._parts.servers.stop()
+                await asyncio.gather(
+                    self._parts.servers.stop(), self._undoing.close(), self._reloading.last_look()
+                )
         except TimeoutError:
             pass  # the watchdog ends what is left
         await self._tasks.stop()
@@ -232,8 +249,7 @@ class Engine:
             case SetModel():
                 self._seat.take(command.model, "you chose it")
             case SetMode():
-                self._conversation.gate.mode = command.mode
-                self._publish(ModeChanged(mode=command.mode))
+                self._conversation.set_mode(command.mode)
             case RestartServer():
                 self._tasks.spawn(self.restart_server(command.name, fresh=command.fresh))
             case ReloadConfig():
@@ -244,8 +260,16 @@ class Engine:
                 self._tasks.spawn(self._trusting.ask(command.name))
             case AnswerTrust():
                 self._tasks.spawn(self._trusting.answer(command))
+            case AskPins():
+                self._pinning.ask(command.name)
+            case AnswerPin():
+                self._tasks.spawn(self._pinning.answer(command))
             case LoginServer() | AnswerLogin() | CancelLogin() | LogoutServer():
                 self._tasks.spawn(self._parts.servers.sign_in(command))
+            case UndoCall():
+                self._tasks.spawn(self._undoing.undo(command.record))
+            case RepeatCall():
+                self._runner.repeat(command.call_id)
             case NewSession():
                 self._tasks.spawn(self._switch(""))
             case ResumeSession():
@@ -266,6 +290,13 @@ class Engine:
             if self._parts.interactive or self._seat.model:
                 raise
             # without a person the one run tells why it cannot begin
+
+    def _tighten(self, mode: Mode) -> bool:
+        """Put a mode of the settings in force if it is stricter than the one that counts."""
+        if mode is Mode.DEFAULT or self.mode is not Mode.DEFAULT:
+            return False  # "ask" and "deny" each let pass what the other does not
+        self._conversation.set_mode(mode)
+        return True
 
     def _note_model(self, model: str) -> None:
         if self._conversation.messages:

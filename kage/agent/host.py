@@ -17,6 +17,7 @@ from kage.providers.base import ModelInfo
 
 if TYPE_CHECKING:
     from kage.core.offers import CompletionWish, FilledPrompt, Offers
+    from kage.core.undo import UndoItem, UndoPlan
 
 
 class OfferDesk(Protocol):
@@ -40,6 +41,26 @@ class OfferDesk(Protocol):
         Raises:
             KageError: a rule forbids it, or it could not be had.
         """
+        ...
+
+
+class UndoHost(Protocol):
+    """What calls did to files, and taking it back; the command is ``UndoCall``."""
+
+    async def items(self) -> tuple[UndoItem, ...]:
+        """Give what calls of this conversation changed, newest first."""
+        ...
+
+    async def plan(self, record: str) -> UndoPlan:
+        """Say what undoing would do now.
+
+        Raises:
+            KageError: there is no such record.
+        """
+        ...
+
+    def broken_claim(self, spec: ToolSpec) -> str:
+        """Say what is known against the word of a tool, "" for nothing."""
         ...
 
 
@@ -120,6 +141,11 @@ class Host(Protocol):
     @property
     def offers(self) -> OfferDesk:
         """Prompts and resources of servers, and the files of the workspace."""
+        ...
+
+    @property
+    def undo(self) -> UndoHost:
+        """What calls did to files, and taking it back."""
         ...
 
     async def models(self) -> tuple[ModelInfo, ...]:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kage.core.content import (
-    NOTE,
     Artifact,
     Audio,
     Content,
@@ -78,7 +77,7 @@ def _kept(
 def _kind(part: Content) -> str:
     """Give the word ``output`` has for a part; "" for what is only a name, or kage's own."""
     match part:
-        case Text(text) if text.startswith(NOTE):
+        case Text(own=True):
             return ""
         case Text():
             return "text"

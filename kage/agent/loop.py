@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from kage.agent.calls import Calls
+from kage.agent.screening import without_secrets
 from kage.core.content import Text
 from kage.core.errors import KageError, ProviderError
 from kage.core.events import (
@@ -23,7 +24,7 @@ from kage.core.events import (
     TurnStarted,
 )
 from kage.core.ids import new_id
-from kage.core.messages import AssistantMessage, Message, Stop
+from kage.core.messages import AssistantMessage, Message, Stop, ToolCall
 from kage.core.tools import Tool, ToolSpec
 from kage.core.usage import Usage
 from kage.providers.base import (
@@ -71,11 +72,16 @@ class Loop:
     cost: float | None = 0.0
     turns: int = 0
 
-    async def run(self, run_id: str) -> RunFinished:
-        """Work until the model asks for nothing, the person interrupts, or a limit is met."""
+    async def run(self, run_id: str, *, first: ToolCall | None = None) -> RunFinished:
+        """Work until the model asks for nothing, the person interrupts, or a limit is met.
+
+        ``first`` is a call the person asks for themselves; the model goes on from its result.
+        """
         began = time.monotonic()
         end, what, why, fix = RunEnd.DONE, "", "", ""
         try:
+            if first is not None:
+                await self._given(first)
             end, what, fix = await self._turns(run_id)
         except asyncio.CancelledError:
             end, what = RunEnd.INTERRUPTED, "Interrupted"
@@ -113,6 +119,14 @@ class Loop:
                 await self._call(reply, turn.tools)
             elif not self.waiting():
                 return RunEnd.DONE, "", ""
+
+    async def _given(self, call: ToolCall) -> None:
+        turn = await self.boundary()
+        model = turn.provider.info.id
+        reply = AssistantMessage(id=new_id("m"), model=model, parts=(call,), stop=Stop.TOOLS)
+        self._keep(reply)
+        self.calls.again = call.id
+        await self._call(reply, turn.tools)
 
     async def _call(self, reply: AssistantMessage, tools: Mapping[str, Tool]) -> None:
         self.calls.results.clear()
@@ -181,6 +195,8 @@ class Loop:
                     case ThinkingDelta(text):
                         self.publish(ThinkingStreamed(message_id=partial.id, text=text))
                     case CallDelta():
+                        if (tool := turn.tools.get(event.name)) is not None:
+                            self.calls.effects.warm(tool.spec)  # long before the call is whole
                         self.publish(
                             CallStreamed(
                                 message_id=partial.id,
@@ -194,6 +210,8 @@ class Loop:
         raise ProviderError("The model's answer ended without an end", fix="Send the prompt again.")
 
     def _keep(self, reply: AssistantMessage) -> None:
+        """Write down and show a reply; what calls send is with the reply itself."""
+        reply = without_secrets(reply, self.calls.redact)
         self.session.append(reply)
         self.kept(reply)
         self.publish(MessageAppended(message=reply))

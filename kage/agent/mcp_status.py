@@ -70,6 +70,7 @@ def _told(status: ServerStatus, now: float) -> str:
     if status.fault is not None:
         why = f": {status.fault.why}" if status.fault.why else ""
         lines.append(f"  {status.fault.stage.value}: {clip(status.fault.what + why, _MAX_WHY)}")
+    lines += [f"  held, until the person looked at it: {clip(held, 200)}" for held in status.held]
     if status.dropped:
         lines.append(f"  {len(status.dropped)} tools left out: {clip(status.dropped[0], 200)}")
     return "\n".join(lines)

@@ -14,9 +14,10 @@ from kage.agent.results import PER_TOKEN, Desk, heavy, shown
 from kage.agent.source import OfferSource
 from kage.core.content import Content, Text
 from kage.core.errors import KageError, ToolError
-from kage.core.events import Publish
+from kage.core.events import Noticed, Publish
 from kage.core.gate import CallRequest, Decision
 from kage.core.ids import new_id
+from kage.core.levels import Level
 from kage.core.messages import Outcome, UserMessage
 from kage.core.offers import CompletionWish, FilledPrompt, Offers, PromptMessage, RefKind
 from kage.core.redact import Redactor
@@ -223,6 +224,10 @@ class Using:
             message = await asyncio.to_thread(shown, request, result, 0.0, self._session.desk)
         else:
             message = shown(request, result, 0.0, self._session.desk)
+        if message.warnings:
+            what = f"What {message.server} gave holds {message.warnings[0]}"
+            why = "the model is sent it as the server's words"
+            self._publish(Noticed(level=Level.WARNING, what=what, why=why))
         return message.content
 
     def _off_limits(self, wish: CompletionWish) -> bool:

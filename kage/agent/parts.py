@@ -10,8 +10,10 @@ from typing import Protocol
 from kage.agent.boundary import Servers
 from kage.agent.bus import Bus
 from kage.agent.byhand import Judge
+from kage.agent.effects import Claims
 from kage.agent.forms import Inquiries
 from kage.agent.host import Host
+from kage.agent.pinning import PinDesk
 from kage.agent.reloading import Configuration
 from kage.agent.sampling import SeatSampler
 from kage.agent.source import NoOffers, OfferSource
@@ -20,6 +22,7 @@ from kage.config.schema import Settings
 from kage.core.events import Noticed
 from kage.core.gate import Asker, Mode
 from kage.core.redact import Redactor
+from kage.core.tools import ToolSpec
 from kage.providers.base import ModelInfo, Provider
 from kage.sessions.history import History
 from kage.sessions.store import SessionStore
@@ -30,6 +33,14 @@ class SessionGate(Judge, Protocol):
     """The gate of one session."""
 
     mode: Mode
+
+    def said(self, text: str) -> None:
+        """Take note of what the person wrote."""
+        ...
+
+    def returned(self, server: str, text: str) -> None:
+        """Take note of what a server gave back before the session was resumed."""
+        ...
 
 
 class ModelMaker(Protocol):
@@ -49,6 +60,14 @@ class ModelMaker(Protocol):
 
     async def available(self) -> tuple[ModelInfo, ...]:
         """Ask every endpoint what it offers."""
+        ...
+
+
+class ClaimBook(Claims, Protocol):
+    """What is remembered of tools that did not keep their word; ``permissions.claims``."""
+
+    def about(self, spec: ToolSpec) -> str:
+        """Say what is known against the word of a tool, "" for nothing."""
         ...
 
 
@@ -91,5 +110,8 @@ class Parts:
     agent_environment: Mapping[str, str] = field(default_factory=dict)  # of the agent's shell
     companions: tuple[Companion, ...] = ()
     offers: OfferSource = field(default_factory=NoOffers)  # prompts and resources of servers
+    own: tuple[Path, ...] = ()  # folders kage itself writes to all the time
+    claims: ClaimBook | None = None  # which tools did not keep their word
     trust: TrustDesk | None = None  # who says which entries may start
+    pins: PinDesk | None = None  # who knows the definitions of tools
     release: Callable[[], Awaitable[None]] | None = None  # the last thing done at close

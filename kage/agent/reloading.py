@@ -15,10 +15,20 @@ from typing import Protocol
 from kage.config.loosening import loosenings
 from kage.config.schema import ServerSpec, Settings
 from kage.config.watch import watch
-from kage.core.errors import ConfigFault
-from kage.core.events import Level, Noticed, Publish
+from kage.core.errors import ConfigFault, KageError
+from kage.core.events import Noticed, Publish
+from kage.core.gate import Mode
+from kage.core.levels import Level
 
-_NEXT_START = ("model", "theme", "providers", "limits", "keys")  # settings that are read once
+_NEXT_START = {  # settings that are read once, by their fields
+    "model": "model",
+    "theme": "theme",
+    "providers": "providers",
+    "limits": "limits",
+    "keys": "keys",
+    "defer_tools": "mcp.defer_tools",
+    "token_store": "mcp.token_store",
+}
 _WORDS = {  # by what the servers' part calls a step, in the order they are told
     "start": "started",
     "restart": "restarted",
@@ -57,6 +67,10 @@ class Configuration(Protocol):
         """Read all of them; may take a while."""
         ...
 
+    def hold(self) -> None:
+        """Hold for the next kage what was written since this one began and nobody looked at."""
+        ...
+
 
 class Change(Protocol):
     """One step of the servers' part."""
@@ -83,6 +97,10 @@ class ReloadedServers(Protocol):
         """Ask again whether a server may start."""
         ...
 
+    def repin(self) -> None:
+        """Compare all definitions with what the person knows by now."""
+        ...
+
 
 class Reloading:
     """Reads again, one read at a time.
@@ -91,6 +109,7 @@ class Reloading:
         source: None: there is nothing to read again.
         now: The settings kage began with.
         held: Called when entries wait for the person.
+        tighten: Puts a permission mode in force; False when that is not stricter than now.
     """
 
     def __init__(
@@ -101,12 +120,14 @@ class Reloading:
         *,
         now: Settings,
         held: Callable[[], None],
+        tighten: Callable[[Mode], bool] = lambda mode: False,
     ) -> None:
         self._source = source
         self._servers = servers
         self._publish = publish
         self._now = now
         self._held = held
+        self._tighten = tighten
         self._one = asyncio.Lock()
         self._stop = asyncio.Event()
         self._complaint: tuple[ConfigFault, ...] = ()
@@ -137,6 +158,7 @@ class Reloading:
             steps = tuple(self._servers.reconcile(wanted))
             for name in fresh.trusted if fresh.settings.mcp_enabled else ():
                 self._servers.retrust(name)
+            self._servers.repin()
             fresh.permit()
             self._tell(before, fresh, steps, by_hand=by_hand)
 
@@ -148,16 +170,40 @@ class Reloading:
             self._there = await asyncio.to_thread(_existing, self._source)
             told = self._source.told  # nobody saw the files between the start and the first look
             async for _ in watch(self._source.files, self._stop):
-                await self.reload(told=told)
+                await self._reload_or_tell(told)
                 told = ()
         except OSError as error:
             what = "kage cannot watch its settings files for changes here"
             fix = "After a change read them again: /mcp reload"
             self._publish(Noticed(level=Level.INFO, what=what, why=str(error), fix=fix))
 
+    async def _reload_or_tell(self, told: tuple[ConfigFault, ...]) -> None:
+        """Reload; what goes wrong is told, and the next change is followed all the same."""
+        try:
+            await self.reload(told=told)
+        except KageError as error:
+            self._publish(Noticed(level=Level.ERROR, what=error.what, why=error.why, fix=error.fix))
+        except OSError as error:
+            what = "The settings could not be read again"
+            fix = "What was in force before stays so. Try again: /mcp reload"
+            self._publish(Noticed(level=Level.ERROR, what=what, why=str(error), fix=fix))
+
     def stop(self) -> None:
         """End :meth:`follow` within a moment."""
         self._stop.set()
+
+    async def last_look(self) -> None:
+        """Hold what was written and nobody was told of: a run in print mode reads nothing again.
+
+        What the last call of a run wrote is not for the next kage to start as if a person had.
+        """
+        if self._source is None:
+            return
+        try:
+            await asyncio.to_thread(self._source.hold)
+        except (KageError, OSError) as error:
+            what = "What changed in the settings meanwhile could not be looked at"
+            self._publish(Noticed(level=Level.WARNING, what=what, why=str(error)))
 
     async def _read(self, source: Configuration, *, patient: bool) -> Fresh:
         there = await asyncio.to_thread(_existing, source)
@@ -187,10 +233,16 @@ class Reloading:
             what = "The permissions changed and count from now on"
             self._publish(Noticed(level=Level.INFO, what=what))
         later = [
-            name for name in _NEXT_START if getattr(before, name) != getattr(fresh.settings, name)
+            key
+            for name, key in _NEXT_START.items()
+            if getattr(before, name) != getattr(fresh.settings, name)
         ]
         if old.mode != new.mode:
-            later.append("permissions.mode")
+            if self._tighten(Mode(new.mode)):
+                what = f'permissions.mode = "{new.mode}" is stricter and counts from now on'
+                self._publish(Noticed(level=Level.INFO, what=what))
+            else:
+                later.append("permissions.mode")
         if later:
             what = f"{', '.join(later)}: what changed counts from the next start of kage"
             self._publish(Noticed(level=Level.INFO, what=what))

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from kage.agent.keeping import routed
+from kage.agent.outgoing import spare
 from kage.core.content import Artifact, Audio, Content, Image, Resource, ResourceLink, Text
 from kage.core.gate import CallRequest
 from kage.core.messages import Outcome, ToolMessage
-from kage.core.tools import Handling, ToolResult
+from kage.core.tools import Handling, Risk, ToolResult, ToolSpec
 from kage.providers.media import words
 from kage.sessions.artifacts import Artifacts
 from kage.tools.truncate import shorten
@@ -56,6 +57,10 @@ def shown(request: CallRequest, result: ToolResult, seconds: float, desk: Desk) 
     handling = tool.handling if result.outcome is Outcome.OK else Handling()
     parts = routed(parts, handling, desk.artifacts, name=tool.name, redact=redact)
     limit = tool.handling.max_output_tokens * PER_TOKEN or desk.limit
+    warnings: tuple[str, ...] = ()
+    if _from_others(tool):
+        warnings = _warnings(parts)
+        limit = max(limit - spare(warnings), limit // 2)
     return ToolMessage(
         call_id=request.call_id,
         name=tool.name,
@@ -65,7 +70,28 @@ def shown(request: CallRequest, result: ToolResult, seconds: float, desk: Desk) 
         summary=redact(result.summary) or _files(parts),
         diff=redact(result.diff),
         structured=structured,
+        server=tool.server.server if tool.server is not None else "",
+        warnings=warnings,
     )
+
+
+def _from_others(tool: ToolSpec) -> bool:
+    """Say whether results are words of a server or a web page, which are put between marks."""
+    return tool.server is not None or tool.risk is Risk.NETWORK
+
+
+def _warnings(parts: Iterable[Content]) -> tuple[str, ...]:
+    """Give what the scanners see; kage's own remarks are no imitation of themselves."""
+    from kage.permissions.scanners import Code, Kind, scan_all  # with the first result
+
+    texts = [part for part in parts if not is_media(part)]
+    own = [part for part in texts if isinstance(part, Text) and part.own]
+    others = (("", words(part)) for part in texts if not (isinstance(part, Text) and part.own))
+    flags = [*scan_all(others, Kind.RESULT)]
+    if own:
+        quoted = scan_all((("", words(part)) for part in own), Kind.RESULT)
+        flags += [flag for flag in quoted if flag.code is not Code.IMITATION]
+    return tuple(dict.fromkeys(map(str, flags)))
 
 
 def _files(parts: Iterable[Content]) -> str:
@@ -131,7 +157,7 @@ def _weight(part: Content) -> int:
 def _redacted(part: Content, redact: Callable[[str], str]) -> Content:
     match part:
         case Text():
-            return Text(redact(part.text))
+            return replace(part, text=redact(part.text))
         case Resource():
             text = redact(part.text) if part.text is not None else None
             return replace(part, uri=redact(part.uri), text=text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from kage.agent.arguments import Checker
@@ -11,7 +12,9 @@ from kage.agent.boundary import Boundary
 from kage.agent.calls import Calls
 from kage.agent.conversation import Conversation
 from kage.agent.deferral import Deferral
+from kage.agent.effects import Effects
 from kage.agent.loop import Loop, Turn
+from kage.agent.outgoing import Outgoing
 from kage.agent.parts import Parts
 from kage.agent.results import PER_TOKEN, Desk
 from kage.agent.seat import Seat
@@ -22,7 +25,8 @@ from kage.core.content import Text, as_text
 from kage.core.errors import KageError
 from kage.core.events import PromptsWaiting, RunEnd, RunFinished, RunStarted
 from kage.core.ids import new_id
-from kage.core.messages import UserMessage
+from kage.core.messages import ToolCall, UserMessage
+from kage.core.unsettled import unsettled
 from kage.core.usage import Usage
 from kage.sessions.artifacts import Artifacts
 
@@ -47,13 +51,16 @@ class Runner:
         self._boundary = boundary
         self._deferral = deferral
         self._checker = Checker()
+        self._outgoing = Outgoing(parts.redact)
         self._writing = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._steering: list[UserMessage] = []
         self._queued: list[UserMessage] = []
+        self._effects: Callable[[], Effects] | None = None
         self._expand: Expand | None = None
         self._as_is: set[str] = set()  # messages nothing is to be attached to
         self._attaching = ""  # the message something is being attached to
+        self._ending = False  # what waits is forgotten
         self.idle = asyncio.Event()
         self.idle.set()
 
@@ -66,6 +73,10 @@ class Runner:
         """Let ``expand`` attach what messages name, from now on."""
         self._expand = expand
 
+    def watch_with(self, effects: Callable[[], Effects]) -> None:
+        """Let what calls do to files be looked after by ``effects``, from now on."""
+        self._effects = effects
+
     def submit(self, message: UserMessage, *, queue: bool, as_is: bool = False) -> None:
         """Start a run with ``message``, or let it join the next turn or wait for the next run.
 
@@ -77,7 +88,7 @@ class Runner:
         if as_is or not _names_something(message):
             self._as_is.add(message.id)
         if self._task is None:
-            self._start(self._work(message))
+            self._start(self._work([message]))
             return
         (self._queued if queue else self._steering).append(message)
         self._tell_waiting()
@@ -92,6 +103,30 @@ class Runner:
             raise KageError("A run is on", fix="Interrupt it first (esc), then run the command.")
         self._start(self._shell(line))
 
+    def repeat(self, call_id: str) -> None:
+        """Make a call whose outcome is unknown once more, as the person asks for it.
+
+        Raises:
+            KageError: a run is on, or there is no such call.
+        """
+        if self._task is not None:
+            raise KageError("A run is on", fix="Interrupt it first (esc), then retry the call.")
+        calls = (item for item in unsettled(self._conversation.messages))
+        found = next((item for item in calls if item.call.id == call_id), None)
+        if found is None:
+            raise KageError("There is no such call with an unknown outcome")
+        if found.obstacle:
+            raise KageError(
+                "The call cannot be made again as it was",
+                why=found.obstacle,
+                fix="Ask the model for the call again.",
+            )
+        call = replace(found.call, id=new_id("c"))
+        said = f"Make the call of {call.name} whose outcome is unknown once more, unchanged."
+        message = UserMessage(content=(Text(said),))
+        self._as_is.add(message.id)
+        self._start(self._work([message], first=call))
+
     def interrupt(self) -> None:
         """Stop the run, once; prompts that wait start the next one."""
         if self._task is not None and not self._task.cancelling():
@@ -99,10 +134,10 @@ class Runner:
 
     async def end(self) -> None:
         """Stop the run, forget what waits, and wait until nothing runs."""
-        self._steering.clear()
-        self._queued.clear()
+        self._ending = True
         self.interrupt()
         await self.idle.wait()
+        self._ending = False
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self.idle.clear()
@@ -117,20 +152,28 @@ class Runner:
             self._publish(_broke(error))
         finally:
             self._task = None
-            self.idle.set()
+            if self._ending:
+                self._steering.clear()
+                self._queued.clear()
+            prompts = self._join() or self._next()
+            if prompts:  # they came during a shell line, or while something was attached
+                self._start(self._work(prompts))
+            else:
+                self.idle.set()
             await self._seat.release()
 
-    async def _work(self, first: UserMessage) -> None:
-        prompts = [first]
+    async def _work(self, prompts: list[UserMessage], *, first: ToolCall | None = None) -> None:
         while prompts:
             run_id, trouble = new_id("r"), await self._say_all(prompts)
             self._publish(RunStarted(run_id=run_id))
-            self._publish(trouble or await self._loop().run(run_id))
+            self._publish(trouble or await self._loop().run(run_id, first=first))
+            first = None
             _forget_interrupt()
             prompts = self._join() or self._next()
 
     def _loop(self) -> Loop:
         parts, talk = self._parts, self._conversation
+        assert self._effects is not None
         calls = Calls(
             gate=talk.gate,
             session=talk.session,
@@ -145,6 +188,7 @@ class Runner:
                 limit=parts.settings.limits.max_output_tokens * PER_TOKEN,
             ),
             writing=self._writing,
+            effects=self._effects(),
         )
         return Loop(
             session=talk.session,
@@ -164,15 +208,17 @@ class Runner:
             await self._parts.servers.settled()
         await self._boundary.apply(wait_restarts=True)
         provider = await self._seat.provider()
-        for message in self._join():
+        while self._steering:  # one by one: what does not get its turn waits on
+            message = self._steering.pop(0)
+            self._tell_waiting()
             await self._say(message)
         tools = self._parts.registry.snapshot()
         self._deferral.follow(self._conversation.messages)
         offer = self._deferral.offer(tools, provider.info)
         return Turn(
             provider=provider,
-            system=self._boundary.system(index=offer.index),
-            messages=tuple(self._conversation.messages),
+            system=self._parts.redact(self._boundary.system(index=offer.index)),
+            messages=self._outgoing(self._conversation.messages, provider.info),
             tools=tools,
             offered=offer.specs,
         )
@@ -180,11 +226,15 @@ class Runner:
     async def _say_all(self, prompts: list[UserMessage]) -> RunFinished | None:
         """Say what starts a run; gives its end when one of them cannot be sent."""
         trouble: KageError | None = None
-        for message in prompts:
+        while prompts:
+            message = prompts.pop(0)
             try:
                 await self._say(message)
             except KageError as error:
                 trouble = error
+            except asyncio.CancelledError:
+                self._steering[:0] = prompts
+                raise
         return None if trouble is None else _ended(trouble.what, trouble.why, trouble.fix)
 
     async def _say(self, message: UserMessage) -> None:

@@ -49,7 +49,9 @@ class Seat:
                     return
                 except KageError as error:
                     trouble = error
-            self.take(*await self._models.choose())
+            model, reason = await self._models.choose()
+            if self._provider is None:  # else the person chose meanwhile
+                self.take(model, reason)
             if trouble is not None:
                 raise trouble
         except KageError as error:

@@ -7,7 +7,8 @@ from collections.abc import Coroutine
 from typing import Any
 
 from kage.core.errors import KageError
-from kage.core.events import Level, Noticed, Publish
+from kage.core.events import Noticed, Publish
+from kage.core.levels import Level
 
 
 def own_mistake(error: Exception) -> str:

@@ -10,7 +10,8 @@ from kage.config.load import Loaded
 from kage.config.schema import ServerSpec
 from kage.core.commands import AnswerTrust
 from kage.core.errors import KageError, UsageError
-from kage.core.events import Level, Noticed, Publish, TrustRequested, TrustSettled
+from kage.core.events import Noticed, Publish, TrustRequested, TrustSettled
+from kage.core.levels import Level
 from kage.core.trust import Standing, TrustAnswer, TrustQuestion
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from kage.agent.arguments import Checker
@@ -20,11 +21,14 @@ from kage.core.errors import KageError, UsageError
 from kage.core.gate import CallRequest
 from kage.core.ids import new_id
 from kage.core.messages import Outcome
+from kage.core.pins import HeldChange
+from kage.core.redact import Redactor
 from kage.core.sanitise import visible
 from kage.core.tools import Invocation, Tool, ToolResult
 from kage.mcp.client.calling.calls import PROTOCOL_ERROR
 from kage.mcp.names import canonical_spelling
 from kage.plain.jsonl import plain
+from kage.plain.pins import headline, lines
 from kage.plain.text import complain, told
 from kage.providers.callsyntax import parse_arguments
 
@@ -72,7 +76,12 @@ async def call_by_hand(
                 told(f"server {server} is not up: {fault['what']}", fault["why"], fault["fix"])
             )
             return SERVER_DOWN
-        tool = _find(up, server, canonical_spelling(name, here.settings.servers))
+        full = canonical_spelling(name, here.settings.servers)
+        if (held := _held(up, server, full)) is not None:
+            complain("\n  | ".join([f"server {server} holds {headline(held)}", *lines(held)]))
+            complain(f"it is not called; to decide: kage mcp pins accept {server}")
+            return CODES[Outcome.REFUSED]
+        tool = _find(up, server, full)
         arguments = parse_arguments(list(words), tool.spec.schema)
         faults = Checker().faults(tool.spec, arguments)
         if faults:
@@ -104,7 +113,7 @@ def _print(here: Ground, tool: Tool, result: ToolResult, *, print_json: bool) ->
             }
         )
         return
-    text = here.redact(visible(as_text(result.content)))
+    text = visible(here.redact(as_text(result.content)))
     print(text, file=sys.stdout if result.outcome is Outcome.OK else sys.stderr)
     if any(unkept(part) for part in result.content):
         complain("bytes of the result are not kept; -o FILE writes them")
@@ -132,6 +141,17 @@ def _nearest(name: str, servers: Iterable[str]) -> str:
         return ""
     meant = f"{near[0]}__{tool or '<tool>'}"
     return f"Did you mean {visible(meant, single_line=True)}?"
+
+
+def _held(up: Up, server: str, name: str) -> HeldChange | None:
+    """Give why a tool is held, None when it is not."""
+    held = {change.name: change for change in up.manager.held() if change.server == server}
+    for tool in up.manager.withheld(server):
+        origin = tool.spec.server
+        assert origin is not None
+        if name in (tool.spec.name, f"{server}__{origin.original}"):
+            return held.get(origin.original)
+    return None
 
 
 def _find(up: Up, server: str, name: str) -> Tool:
@@ -178,7 +198,7 @@ async def _run(here: Ground, up: Up, tool: Tool, arguments: dict[str, object]) -
                 workspace=here.workspace,
                 roots=(here.workspace,),
                 scratch=here.paths.data / "artifacts",
-                progress=_progress,
+                progress=partial(_progress, here.redact),
             )
         )
     except asyncio.CancelledError:
@@ -196,7 +216,8 @@ async def _run(here: Ground, up: Up, tool: Tool, arguments: dict[str, object]) -
     return result
 
 
-def _progress(done: float, total: float | None, message: str) -> None:
+def _progress(redact: Redactor, done: float, total: float | None, message: str) -> None:
     if sys.stderr.isatty():
         of = f"/{total:g}" if total else ""
-        print(f"\r{visible(f'{done:g}{of} {message}', single_line=True)}", end="", file=sys.stderr)
+        line = visible(redact(f"{done:g}{of} {message}"), single_line=True)
+        print(f"\r{line}", end="", file=sys.stderr)

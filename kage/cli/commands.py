@@ -13,6 +13,7 @@ from kage.cli.ground import Options
 _GROUPS = {
     "mcp": ("kage.cli.mcp", "MCP servers: add, list, test, call them; or serve kage's own tools."),
     "session": ("kage.cli.session", "Conversations on disk."),
+    "log": ("kage.cli.decisions", "The decision log: ask it, prove it, export it."),
     "config": ("kage.cli.config", "Where the configuration is, whether it is sound, its keys."),
     "doctor": ("kage.cli.doctor", "Check everything kage needs, with fixes."),
     "init": ("kage.cli.init", "Write a commented config.toml to start from."),

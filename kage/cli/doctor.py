@@ -215,6 +215,26 @@ def _tools(here: Ground) -> Iterator[Finding]:
         yield _ok("tools", "shell", shell)
     else:
         yield _bad("tools", "shell", "neither bash nor sh is found", "Look at PATH")
+    yield _sandbox(here)
+
+
+def _sandbox(here: Ground) -> Finding:
+    from kage.sandbox.mechanism import look
+
+    found = look(here.environ.get("PATH", os.defpath))
+    wanted = (
+        [f"bash ({here.settings.sandbox.bash})"] if here.settings.sandbox.bash != "none" else []
+    )
+    servers = here.settings.servers.values()
+    wanted += [f"{spec.name} ({spec.sandbox})" for spec in servers if spec.sandbox != "none"]
+    used = f"for {', '.join(wanted)}" if wanted else "nothing asks for it"
+    if found.kind:
+        version = f" version {found.version}" if found.version else ""
+        text = f"{found.kind}{version}: {found.covers}; {used}"
+        return _ok("tools", "sandbox", text)
+    if wanted:
+        return _bad("tools", "sandbox", f"none, since {found.why}; {used}", found.fix)
+    return _ok("tools", "sandbox", f"none, since {found.why}; {used}")
 
 
 def _servers(here: Ground) -> Iterator[Finding]:

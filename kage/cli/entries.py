@@ -84,6 +84,7 @@ def _entry_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--env-pass", multiple=True, metavar="K", help="A variable copied from kage's own.")
 @click.option("--cwd", help="The folder it runs in.")
 @click.option("--safety", help="safe, moderate or dangerous: how much the question shows.")
+@click.option("--sandbox", help="none, workspace (it writes only there) or no-network.")
 @click.option("--timeout", help="For connecting and listing, like 30s.")
 @click.option("--tool-timeout", help="Idle time of one call, like 60s.")
 @click.option("--required", is_flag=True, help="kage -p exits 3 when it cannot start.")
@@ -154,6 +155,7 @@ def _table(words: tuple[str, ...], flags: Mapping[str, Any]) -> dict[str, Any]:
         "transport": flags["transport"],
         "headers": _pairs(flags["header"], "-H"),
         "safety_level": flags["safety"],
+        "sandbox": flags["sandbox"],
         "timeout": flags["timeout"],
         "tool_timeout": flags["tool_timeout"],
         "required": flags["required"],

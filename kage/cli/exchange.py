@@ -33,6 +33,7 @@ from kage.config.documents import Unreadable
 from kage.config.edit import TomlText
 from kage.config.importers import FORMATS, Foreign, Found, Surroundings, known_places, read
 from kage.config.importers import suggested as better_name
+from kage.config.importers.powers import without_powers
 from kage.config.rewrite import preview
 from kage.config.secrets import literals, shown, without
 from kage.config.servers import bad_name
@@ -68,6 +69,7 @@ class Wishes:
     names: Mapping[str, str] = field(default_factory=dict)  # old to new
     conflict: str = "skip"
     variables: bool = False
+    powers: bool = False  # take what only a person's own file may say
 
 
 @click.command(
@@ -92,6 +94,11 @@ class Wishes:
     help="What to do with a name that is taken by another entry.",
 )
 @click.option("--to-variables", is_flag=True, help="Write ${NAME} in place of secrets.")
+@click.option(
+    "--with-powers",
+    is_flag=True,
+    help="Also take what no project may say: locked, headers_command, all variables and the like.",
+)
 @scope_option
 @json_option
 @click.pass_obj
@@ -143,6 +150,7 @@ def _wishes(flags: Mapping[str, Any]) -> Wishes:
         names=names,
         conflict=flags["on_conflict"],
         variables=flags["to_variables"],
+        powers=flags["with_powers"],
     )
 
 
@@ -206,7 +214,7 @@ def plan(
         for one in source.servers:
             if wishes.only and one.name not in wishes.only:
                 continue
-            item = _item(source, one, there, wishes)
+            item = _item(source, one if wishes.powers else without_powers(one), there, wishes)
             if item.writes:
                 there[item.name] = item.table
             items.append(item)

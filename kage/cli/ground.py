@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kage.cli import lineage
 from kage.config.load import Loaded, load
 from kage.config.paths import Paths, workspace_of
 from kage.config.project import costs_a_server
@@ -139,9 +140,9 @@ def refuse_agent(environ: Mapping[str, str], verb: str) -> None:
     """Stop verbs that change, start or call something when the agent itself runs them.
 
     Raises:
-        UsageError: the agent's mark is set.
+        UsageError: the agent's mark is set, or was taken off on the way here.
     """
-    if environ.get(AGENT_MARK):
+    if environ.get(AGENT_MARK) or lineage.marked(environ, AGENT_MARK):
         raise UsageError(
             f"kage {verb} does not run from the agent's own shell",
             fix="Run it in a terminal of your own.",

@@ -27,6 +27,7 @@ from kage.core.trust import Standing
 from kage.mcp.client.oauth.logins import PERSON_TIME, Page
 from kage.mcp.client.oauth.problems import Refused
 from kage.mcp.client.oauth.records import Record
+from kage.mcp.client.watchdog import Watchdog
 from kage.plain.text import complain
 
 _JSON = click.option("--json", "json_", is_flag=True, help="Print JSON.")
@@ -135,9 +136,13 @@ def _wake_others(here: Ground, record: Record) -> None:
 async def _login(
     here: Ground, spec: ServerSpec, visit: _Visit, *, timeout: float, scopes: tuple[str, ...]
 ) -> Record:
-    logins = logins_for(here, complain)
-    target = logins.target(spec, here.workspace)
-    return await logins.login(target, visit.show, timeout=timeout, scopes=scopes)
+    watchdog = Watchdog()
+    try:
+        logins = logins_for(here, complain, spawner=watchdog)
+        target = logins.target(spec, here.workspace)
+        return await logins.login(target, visit.show, timeout=timeout, scopes=scopes)
+    finally:
+        await watchdog.close()
 
 
 class _Visit:

@@ -84,7 +84,7 @@ class DebugLog(logging.FileHandler):
 
     def format(self, record: logging.LogRecord) -> str:
         """Give one line of it."""
-        return self.redact(visible(super().format(record)))
+        return visible(self.redact(super().format(record)))
 
     def heard(self, event: Event) -> None:
         """Log an event of the engine or of a server."""

@@ -20,12 +20,14 @@ from kage.cli.login import login, logout
 from kage.cli.offers import VERBS as OFFERS
 from kage.cli.origins import show_origins
 from kage.cli.output import as_json, duration, examples, table
+from kage.cli.pins import pins
 from kage.cli.servers import connected, entries, entry, one, startable
 from kage.cli.status import restart, status
 from kage.cli.stub import stub
 from kage.cli.switches import disable, enable, remove
 from kage.cli.trial import print_fault, print_report, try_server, works
 from kage.cli.trust import trust
+from kage.cli.why import why
 from kage.core.sanitise import visible
 from kage.core.servers import ServerState
 from kage.plain.text import complain
@@ -60,8 +62,10 @@ _VERBS = (
     status,
     restart,
     trust,
+    pins,
     stub,
     log,
+    why,
 )
 for verb in _VERBS:
     group.add_command(verb)
@@ -184,6 +188,9 @@ def tools(options: Options, name: str | None, json_: bool) -> None:
         as_json(found)
     else:
         table(("NAME", "DESCRIPTION"), [(t["name"], t["summary"]) for t in found])
+        for tool in found:
+            for text in tool["warnings"]:
+                print(visible(f"warning: {tool['name']}: {text}", single_line=True))
     _exit_by(statuses)
 
 

@@ -43,10 +43,16 @@ def screen(options: Options) -> int:
         keys=here.settings.keys,
         theme=here.settings.theme,
         workspace=here.workspace,
-        prepare=lambda: importlib.import_module("kage.cli.wiring"),
+        prepare=_prepare,
     )
     log_file = here.paths.data / "kage.log"
     return run(app, log_file=log_file, redirect=not options.inherit_stderr)
+
+
+def _prepare() -> None:
+    """Load what the host, and hearing it, need."""
+    for name in ("kage.cli.wiring", "kage.tui.controllers.hearing"):
+        importlib.import_module(name)
 
 
 def printed(options: Options, prompt: str, *, as_json: bool) -> int:

@@ -17,8 +17,9 @@ from kage.cli.serve_rules import friction, guarding_own_files, without_held
 from kage.config.load import load
 from kage.config.paths import Paths, workspace_of
 from kage.config.project import costs_a_server
-from kage.config.schema import BUILTIN_NAMES
+from kage.config.schema import BUILTIN_NAMES, Settings
 from kage.core.errors import ConfigError, KageError, UsageError
+from kage.core.sandbox import Cage
 from kage.core.sanitise import visible
 from kage.core.tools import Tool
 from kage.mcp.server.expose import check_root
@@ -79,6 +80,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _serve(flags: SimpleNamespace, config_file: Path | None) -> int:
     environ = dict(os.environ)
+    if environ.get("KAGE_AGENT"):  # only then: others start without what this loads
+        from kage.cli.ground import refuse_agent
+
+        refuse_agent(environ, "mcp serve")
     root = served_root(flags.root, environ)
     paths = Paths.from_environ(environ)
     loaded = load(paths=paths, workspace=root, config_file=config_file)
@@ -93,6 +98,7 @@ def _serve(flags: SimpleNamespace, config_file: Path | None) -> int:
     from kage.mcp.server.serve import serve
 
     watchdog = Watchdog()
+    cage = _cage(loaded.settings, paths, environ)
     scratch = paths.data / "served" / str(os.getpid())
 
     def tools() -> tuple[Tool, ...]:
@@ -103,6 +109,7 @@ def _serve(flags: SimpleNamespace, config_file: Path | None) -> int:
             environ=environ,
             names=names,
             max_output_chars=loaded.settings.limits.max_output_tokens * 4,
+            cage=cage,
         )
 
     service = Service(
@@ -118,12 +125,22 @@ def _serve(flags: SimpleNamespace, config_file: Path | None) -> int:
 
     async def stop() -> None:
         await watchdog.close()
+        if cage is not None:
+            cage.sandbox.close()
         if scratch.parent.exists():
             from kage.mcp.server.leftovers import clear
 
             clear(scratch.parent)
 
     return serve(service, on_stop=stop)
+
+
+def _cage(settings: Settings, paths: Paths, environ: Mapping[str, str]) -> Cage | None:
+    if settings.sandbox.bash == "none":  # the rule: nothing of it is loaded
+        return None
+    from kage.cli.cages import sandboxes_for, shell_cage
+
+    return shell_cage(settings.sandbox, sandboxes_for(settings.sandbox, paths, environ))
 
 
 def served_root(wanted: str | None, environ: Mapping[str, str]) -> Path:

@@ -16,7 +16,8 @@ from kage.cli.wiring import Guard, guard, manager_for
 from kage.config.schema import RestartSpec, ServerSpec
 from kage.config.secrets import literals, shown
 from kage.core.errors import UsageError
-from kage.core.events import Event, Level, Noticed
+from kage.core.events import Event, Noticed
+from kage.core.levels import Level
 from kage.core.requests import Person
 from kage.core.sanitise import clip, visible
 from kage.core.servers import described
@@ -24,6 +25,7 @@ from kage.core.tools import Tool
 from kage.core.trust import Standing
 from kage.mcp.client.manager import Manager
 from kage.mcp.client.watchdog import Watchdog
+from kage.permissions.scanners import definition_flags, instruction_flags
 from kage.plain.jsonl import plain
 from kage.plain.text import complain, told
 
@@ -73,6 +75,7 @@ def entry(spec: ServerSpec, here: Ground) -> dict[str, Any]:
         "command": spec.command,
         "args": plain["args"],
         "cwd": spec.cwd,
+        "sandbox": spec.sandbox,
         "env": sorted(spec.env),
         "url": plain["url"],
         "headers": sorted(spec.headers),
@@ -98,33 +101,57 @@ class Up:
         return [described(status, now=now) for status in self.manager.statuses()]
 
     def tools(self) -> list[dict[str, Any]]:
-        """Describe every tool, raw and exposed side by side."""
-        return [_tool(tool) for tools in self.offered.values() for tool in tools]
+        """Describe every tool, raw and exposed side by side; those held say why."""
+        names = [status.name for status in self.manager.statuses()]
+        return [row for name in names for row in self._tools_of(name)]
+
+    def _tools_of(self, name: str) -> list[dict[str, Any]]:
+        held = {change.name: change for change in self.manager.held() if change.server == name}
+        withheld = [
+            (tool, held[tool.spec.server.original])
+            for tool in self.manager.withheld(name)
+            if tool.spec.server is not None and tool.spec.server.original in held
+        ]
+        return [
+            *(_tool(tool) for tool in self.offered.get(name, ())),
+            *(_tool(tool, held=change.why) for tool, change in withheld),
+        ]
+
+    def warnings(self, name: str) -> list[str]:
+        """Give what the scanners see in the instructions and the tools of a server."""
+        said = str(self.status(name)["instructions"] or "")
+        return [
+            *(f"instructions: {flag}" for flag in instruction_flags(said)),
+            *(f"{row['raw']}: {text}" for row in self._tools_of(name) for text in row["warnings"]),
+        ]
 
     def offers(self, name: str) -> dict[str, Any]:
         """Describe everything one server offers."""
         status = self.status(name)
-        keep = ("state", "protocol", "version", "instructions", "dropped", "fault")
+        keep = ("state", "protocol", "version", "instructions", "dropped", "held", "fault")
         return {
             **{key: status[key] for key in keep},
-            "tools": [_tool(tool) for tool in self.offered.get(name, ())],
+            "tools": self._tools_of(name),
             **self.manager.offers(name),
         }
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _tool(tool: Tool, *, held: str = "") -> dict[str, Any]:
     spec = tool.spec
     origin = spec.server
+    text = f"held: {held}" if held else spec.description
     return {
         "name": spec.name,
         "raw": origin.original if origin else spec.name,
         "server": origin.server if origin else "",
         "title": spec.title,
-        "summary": clip(visible(spec.description, single_line=True), 100),
+        "summary": clip(visible(text, single_line=True), 100),
+        "held": held,
         "description": spec.description,
         "schema": plain(spec.schema),
         "claims": {k: v for k, v in plain(origin.claims).items() if k != "kind"} if origin else {},
         "pin": origin.pin if origin else "",
+        "warnings": [str(flag) for flag in definition_flags(spec)],
     }
 
 

@@ -11,6 +11,7 @@ import click
 
 from kage.cli.ground import Ground, Options, ground
 from kage.cli.output import as_json, examples, table
+from kage.cli.undo import undo
 from kage.core.content import Text, as_text
 from kage.core.messages import AssistantMessage, ToolMessage, UserMessage
 from kage.core.sanitise import visible
@@ -80,7 +81,7 @@ def show(options: Options, session_id: str, artifacts: bool, json_: bool) -> Non
         as_json(data)
         return
     for message in held.messages:
-        print(here.redact(visible(_told(message))), end="\n\n")
+        print(visible(here.redact(_told(message))), end="\n\n")
 
 
 @group.command(epilog=examples("kage session resume s1m7x"))
@@ -91,6 +92,9 @@ def resume(options: Options, session_id: str) -> None:
     from kage.cli.run import screen
 
     sys.exit(screen(dataclasses.replace(options, resume=session_id)))
+
+
+group.add_command(undo)
 
 
 def _list_artifacts(folder: Path, *, json_: bool) -> None:

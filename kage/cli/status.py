@@ -141,8 +141,16 @@ def _row(server: dict[str, Any]) -> tuple[str, ...]:
         str(server.get("state", "")),
         _age(server.get("age")),
         *plain,
-        reason or old,
+        reason or _held(server.get("held")) or old,
     )
+
+
+def _held(held: object) -> str:
+    """Say what waits for the person, "" for nothing."""
+    if not isinstance(held, list) or not held:
+        return ""
+    rest = f" and {len(held) - 1} more" if len(held) > 1 else ""
+    return f"held: {held[0]}{rest}"
 
 
 def _age(seconds: object) -> str:

@@ -27,6 +27,7 @@ async def try_server(here: Ground, spec: ServerSpec) -> dict[str, Any]:
         report: dict[str, Any] = up.status(spec.name)
         report["ready_ms"] = round((time.monotonic() - began) * 1000)
         report["ping_ms"] = None
+        report["warnings"] = up.warnings(spec.name)
         if works(report):
             began = time.monotonic()
             if await up.manager.ping(spec.name):
@@ -52,6 +53,8 @@ def print_report(report: dict[str, Any]) -> None:
         print(f"{key:10} {visible(str(shown[key]), single_line=True)}".rstrip())
     for reason in report["dropped"]:
         print(f"{'left out':10} {visible(reason, single_line=True)}")
+    for text in report["warnings"]:
+        print(f"{'warning':10} {visible(text, single_line=True)}")
     print_fault(report)
 
 

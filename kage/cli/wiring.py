@@ -13,25 +13,32 @@ from kage.agent.engine import Engine
 from kage.agent.forms import Inquiries
 from kage.agent.parts import Parts, SessionGate
 from kage.agent.sampling import SeatSampler
+from kage.agent.screening import Screen
+from kage.cli.cages import sandboxes_for, shell_cage
 from kage.cli.ground import AGENT_MARK, Ground
+from kage.cli.hiding import hide_secrets
 from kage.cli.logs import running as running_log
+from kage.cli.pinning import book_of
 from kage.cli.reloading import Files
 from kage.cli.signing import logins_for
 from kage.cli.trusting import desk_of
 from kage.config.schema import ServerSpec
 from kage.control.listener import Listener
 from kage.core.errors import ConfigError, ConfigFault, UsageError
-from kage.core.events import Level, Noticed, Publish
+from kage.core.events import Noticed, Publish
 from kage.core.gate import Asker
+from kage.core.levels import Level
 from kage.core.requests import Person, Sampler
 from kage.mcp.client.asking.answering import Around
 from kage.mcp.client.manager import Manager
 from kage.mcp.client.oauth.logins import PERSON_TIME
 from kage.mcp.client.servers.shelf import own_folder
 from kage.mcp.client.watchdog import Watchdog
+from kage.permissions.claims import BrokenClaims, Marking
 from kage.permissions.gate import Gate
 from kage.permissions.grants import Grants
 from kage.permissions.log import DecisionLog
+from kage.permissions.pins import PinBook
 from kage.permissions.protected import Protected
 from kage.permissions.receipts import HandedLog
 from kage.permissions.rules import Rules
@@ -52,7 +59,9 @@ class Guard:
     log: DecisionLog
     seals: SealBook
     protected: Protected
+    pins: PinBook
     sessions: Path
+    claims: BrokenClaims
     _gates: WeakSet[Gate] = field(default_factory=WeakSet)
 
     def go_by(self, rules: Rules) -> None:
@@ -68,10 +77,12 @@ class Guard:
             grants=self.grants,
             log=self.log,
             seals=self.seals,
-            asker=asker,
+            asker=Marking(asker, self.claims.about) if asker is not None else None,
             session_id=session_id,
             protected=self.protected,
             extra=(self.sessions / session_id / "artifacts",),  # the rest of a cut result
+            held=self.pins.held,
+            since=self.pins.since,
         )
         self._gates.add(gate)
         return gate
@@ -88,8 +99,13 @@ def rules_of(here: Ground) -> Rules:
     )
 
 
-def guard(here: Ground, publish: Publish) -> Guard:
+def guard(here: Ground, publish: Publish, *, records: bool = False) -> Guard:
     """Put the gate's parts together.
+
+    Args:
+        here: What the command stands on.
+        publish: Told of trouble.
+        records: Whether definitions that are offered for the first time count as known then.
 
     Raises:
         UsageError: a rule of ``--allow`` is malformed.
@@ -97,13 +113,17 @@ def guard(here: Ground, publish: Publish) -> Guard:
     desk_of(here)  # which rules count, and which are held
     trouble = _warner(publish)
     log = DecisionLog(here.paths.data / "decisions", redact=here.redact, on_trouble=trouble)
+    pins = book_of(here, log, records=records)
+    pins.listen(trouble)
     return Guard(
         rules=rules_of(here),
         grants=Grants(here.paths.data / "grants.toml", log=log, on_notice=trouble),
         log=log,
         seals=SealBook(),
         protected=Protected.of(here.paths, here.workspace),
+        pins=pins,
         sessions=here.paths.data / "sessions",
+        claims=BrokenClaims(here.paths.data / "claims.json", on_trouble=trouble),
     )
 
 
@@ -140,14 +160,15 @@ def build(here: Ground, *, interactive: bool) -> House:
         UsageError: a rule of ``--allow`` is malformed, or there is no session to go on with.
         ConfigError: a rule in a file is malformed and nobody is there to be told.
     """
-    bus = Bus()
+    bus = Bus(Screen(here.redact))
     if (debug := running_log(here.redact)) is not None:
         bus.subscribe(debug.heard)
     watchdog = Watchdog()
+    sandboxes = sandboxes_for(here.settings.sandbox, here.paths, here.environ)
     desk = desk_of(here)
     desk.accept()
     desk.listen(_warner(bus.publish))
-    held = guard(here, bus.publish)
+    held = guard(here, bus.publish, records=True)
     if held.rules.faults and not interactive:
         raise ConfigError(held.rules.faults)
     if held.grants.path.exists():  # what is dropped of it is told at the start, not at first use
@@ -155,6 +176,7 @@ def build(here: Ground, *, interactive: bool) -> House:
     models = Models(here.settings, here.environ, markdown=interactive)
     for name, value in models.secrets():
         here.redact.add(name, value)
+    hide_secrets(here)
     inquiries, sampler = Inquiries(bus.publish), SeatSampler()
     manager = manager_for(
         here,
@@ -173,6 +195,7 @@ def build(here: Ground, *, interactive: bool) -> House:
             spawner=watchdog,
             environ=here.environ,
             max_output_chars=here.settings.limits.max_output_tokens * 4,
+            cage=shell_cage(here.settings.sandbox, sandboxes),
         ),
     )
     store = SessionStore(
@@ -184,6 +207,7 @@ def build(here: Ground, *, interactive: bool) -> House:
 
     async def release() -> None:
         await watchdog.close()
+        sandboxes.close()
         held.log.close()
 
     parts = Parts(
@@ -210,7 +234,10 @@ def build(here: Ground, *, interactive: bool) -> House:
         configuration=Files(here, rules=rules_of, permit=held.go_by, faults=held.rules.faults),
         offers=manager.beside,
         companions=(_listener(here, bus.publish),),
+        own=(here.paths.data, here.paths.cache),
+        claims=held.claims,
         trust=desk,
+        pins=held.pins,
         release=release,
     )
     return House(engine=Engine(parts), manager=manager, ground=here)
@@ -253,8 +280,10 @@ def manager_for(
         journals=own_folder(here.paths.data / "journals"),
         environ=here.environ,
         trusted=desk_of(here).fault,
+        sandbox=sandboxes_for(here.settings.sandbox, here.paths, here.environ),
+        pins=held.pins,
         manifests=here.paths.cache / "manifests",
-        logins=logins_for(here, _warner(publish), waits=waits),
+        logins=logins_for(here, _warner(publish), waits=waits, spawner=watchdog),
         around=Around(
             person=person,
             sampler=sampler,

@@ -19,8 +19,10 @@ from kage.config.schema import (
     PermissionSpec,
     ProviderSpec,
     RestartSpec,
+    SandboxSpec,
     ServerSpec,
     Settings,
+    UndoSpec,
 )
 
 _INTRO = """\
@@ -56,6 +58,10 @@ def _lines() -> Iterator[str]:
     yield from _permissions(settings.permissions)
     yield from _table("limits", "what ends a run")
     yield from _keys(keys.LIMITS, Limits())
+    yield from _table("sandbox", "what the agent's shell may touch")
+    yield from _keys(keys.SANDBOX, SandboxSpec())
+    yield from _table("undo", "what is kept to undo calls")
+    yield from _keys(keys.UNDO, UndoSpec())
     yield from _table("keys", "a key of the screen and the action it does")
     yield '#"ctrl+g" = "servers"'
     yield from _table("plugins.revive", "a plugin, by name")

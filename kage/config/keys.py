@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kage.config import values
 from kage.config.key import Key
+from kage.core.sandbox import LEVELS
 
 _WISHES = ("ask", "allow", "deny")
 
@@ -23,6 +24,8 @@ TOP = (
     Key(name="mcp", doc="MCP servers"),
     Key(name="permissions", doc="what may run"),
     Key(name="limits", doc="what ends a run"),
+    Key(name="sandbox", doc="what the agent's shell may touch"),
+    Key(name="undo", doc="what is kept to undo calls"),
     Key(name="keys", doc="keys of the screen"),
     Key(name="plugins", doc="Lua plugins"),
 )
@@ -106,6 +109,39 @@ TOOL_RULES = (
         sample='["git status *"]',
     ),
     Key(name="default", check=WISH, doc="every other call", sample='"ask"'),
+)
+
+SANDBOX = (
+    Key(
+        name="bash",
+        check=values.choice(*LEVELS),
+        doc='"none", "workspace" (writes only there) or "no-network" (nor any network)',
+    ),
+    Key(
+        name="write",
+        check=values.patterns,
+        doc="folders the shell may write to besides the workspace",
+        sample='["~/.cache/uv"]',
+    ),
+    Key(
+        name="hide",
+        check=values.patterns,
+        doc="what no sandboxed process may read, besides kage's own folders, ~/.ssh and the like",
+        sample='["~/letters"]',
+    ),
+)
+
+UNDO = (
+    Key(
+        name="snapshots",
+        check=values.flag,
+        doc="look at the workspace around bash and MCP calls, to say and undo what they changed",
+    ),
+    Key(
+        name="keep_mb",
+        check=values.whole(0, 1 << 20),
+        doc="MiB of former file contents kept per session; 0 = nothing can be undone",
+    ),
 )
 
 LIMITS = (

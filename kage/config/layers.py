@@ -7,11 +7,12 @@ counts only once a person trusts it; until then it replaces nothing. A locked en
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from kage.config.schema import ServerSpec
 from kage.config.tables import Table
+from kage.core.sandbox import is_looser
 
 Trusted = Callable[[ServerSpec], bool]
 
@@ -96,6 +97,25 @@ def in_force(entries: Sequence[Entry], trusted: Trusted) -> Entry:
     counting = [entry for entry in entries if trusted(entry.spec)]
     locked = [entry for entry in counting if entry.spec.locked]
     return (locked[:1] or counting[-1:] or [entries[-1]])[0]
+
+
+def kept_strict(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Give the entries, none of a project or plugin in a looser sandbox than the person's of it."""
+    every = tuple(entries)
+    return tuple(
+        entry
+        if entry.spec.origin == "user"
+        else replace(entry, spec=_kept(entry.spec, [e.spec for e in of_name(every, name)]))
+        for entry in every
+        for name in (entry.spec.name,)
+    )
+
+
+def _kept(spec: ServerSpec, declared: Iterable[ServerSpec]) -> ServerSpec:
+    for own in declared:
+        if own.origin == "user" and spec.command and is_looser(spec.sandbox, own.sandbox):
+            spec = replace(spec, sandbox=own.sandbox)
+    return spec
 
 
 def merge(entries: Iterable[Entry], trusted: Trusted = only_own) -> Merged:

@@ -16,16 +16,24 @@ from typing import Any, Literal
 
 from kage.config import keys
 from kage.config.documents import INLINE, Document, Unreadable, parse_json, read_document
-from kage.config.layers import Entry, Layer, Trusted, merge, only_own
+from kage.config.layers import Entry, Layer, Trusted, kept_strict, merge, only_own
 from kage.config.paths import Paths
 from kage.config.permissions import read_permissions
 from kage.config.project import read_project
 from kage.config.providers import key_variables, read_providers
-from kage.config.schema import Limits, PermissionSpec, Settings, ToolRules
+from kage.config.schema import (
+    Limits,
+    PermissionSpec,
+    SandboxSpec,
+    Settings,
+    ToolRules,
+    UndoSpec,
+)
 from kage.config.servers import Defaults, read_defaults, read_server
 from kage.config.tables import Report, Table, dotted, nearest
 from kage.config.values import spell
 from kage.core.errors import ConfigFault
+from kage.core.sandbox import STRICTEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +116,7 @@ class _Loading:
             faults=self._report.all_faults(),
             files=tuple(self._files),
             hints=(*self._report.advice, *_twins(self._entries)),
-            entries=tuple(self._entries),
+            entries=kept_strict(self._entries),
             notes=notes,
         )
         return loaded.settled(only_own)
@@ -136,6 +144,8 @@ class _Loading:
                 else PermissionSpec(mode="ask" if broken else "default")
             ),
             limits=_limits(top),
+            sandbox=_sandbox(top),
+            undo=_undo(top),
             keys=_keys(top),
         )
         self._plugins(top)
@@ -291,6 +301,21 @@ def json_servers(top: Table) -> Table | None:
 def _limits(top: Table) -> Limits:
     child = top.child("limits")
     return Limits(**child.read(keys.LIMITS)) if child is not None else Limits()
+
+
+def _sandbox(top: Table) -> SandboxSpec:
+    child = top.child("sandbox")
+    if child is None:
+        return SandboxSpec(bash=STRICTEST if "sandbox" in top.data else "none")
+    found = child.read(keys.SANDBOX)
+    if "bash" in child.data:  # what cannot be read was meant to forbid something
+        found.setdefault("bash", STRICTEST)
+    return SandboxSpec(**found)
+
+
+def _undo(top: Table) -> UndoSpec:
+    child = top.child("undo")
+    return UndoSpec(**child.read(keys.UNDO)) if child is not None else UndoSpec()
 
 
 def _keys(top: Table) -> dict[str, str]:

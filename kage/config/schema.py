@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from kage.core.sandbox import SandboxLevel
+
 SERVER_NAME = re.compile(r"(?!.*__)(?=.{1,32}$)[A-Za-z0-9][A-Za-z0-9.-]*(_[A-Za-z0-9.-]+)*")
 BUILTIN_NAMES = ("read", "write", "edit", "bash", "ls", "find", "grep", "web_fetch")
 
@@ -60,6 +62,7 @@ class OAuthSpec:
     idp_token_endpoint: str = ""  # of the enterprise's identity provider; identity_assertion only
     idp_client_id: str = ""  # what kage is called there
     idp_id_token: str = ""  # what it says about the person
+    idp_id_token_command: tuple[str, ...] = ()  # argv; prints it, run for each exchange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,8 @@ class ServerSpec:
     cwd: str = ""  # "" = the workspace
     env: Mapping[str, str] = field(default_factory=dict)
     env_pass: tuple[str, ...] = ()
+    sandbox: SandboxLevel = "none"
+    sandbox_write: tuple[str, ...] = ()  # folders besides the workspace
     env_hidden: tuple[str, ...] = ()  # variables with model keys, which env_pass never copies
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -163,6 +168,23 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSpec:
+    """What the agent's shell may touch, and what no sandboxed process may read."""
+
+    bash: SandboxLevel = "none"
+    write: tuple[str, ...] = ()  # by the shell, besides the workspace
+    hide: tuple[str, ...] = ()  # besides kage's own folders and where keys are kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoSpec:
+    """What is kept to undo calls."""
+
+    snapshots: bool = True  # look at the workspace around calls that can do anything
+    keep_mb: int = 256  # of former bytes per session, 0 = none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything read from all layers."""
 
@@ -175,6 +197,8 @@ class Settings:
     servers: Mapping[str, ServerSpec] = field(default_factory=dict)
     permissions: PermissionSpec = field(default_factory=PermissionSpec)
     limits: Limits = field(default_factory=Limits)
+    sandbox: SandboxSpec = field(default_factory=SandboxSpec)
+    undo: UndoSpec = field(default_factory=UndoSpec)
     keys: Mapping[str, str] = field(default_factory=dict)
     project_servers: tuple[ServerSpec, ...] = ()  # would replace one of ``servers``, once trusted
     notes: tuple[str, ...] = ()  # what the person should know about the files, in words

@@ -96,13 +96,11 @@ def _found(prefix: str, entry: Mapping[str, Any]) -> Iterator[Literal]:
                 own = _variable(key) if group == "env" else f"{prefix}_TOKEN"
                 yield Literal(path=(group, key), start=start, value=value[start:], variable=own)
     for key in ("args", "headers_command"):
-        before = ""
-        held = entry.get(key)
-        for index, value in enumerate(held if isinstance(held, list | tuple) else ()):
-            if isinstance(value, str) and "${" not in value:
-                yield from _argument(prefix, before, value, (key, index))
-            before = value if isinstance(value, str) else ""
+        yield from _arguments(prefix, entry.get(key), (key,))
     oauth = entry.get("oauth")
+    if isinstance(oauth, Mapping):
+        command = "idp_id_token_command"
+        yield from _arguments(prefix, oauth.get(command), ("oauth", command))
     for key in _SIGN_IN if isinstance(oauth, Mapping) else ():
         value = oauth.get(key) if isinstance(oauth, Mapping) else None
         if isinstance(value, str) and value and "${" not in value:
@@ -111,6 +109,14 @@ def _found(prefix: str, entry: Mapping[str, Any]) -> Iterator[Literal]:
     url = entry.get("url")
     if isinstance(url, str) and "${" not in url:
         yield from _address(prefix, url)
+
+
+def _arguments(prefix: str, held: object, path: tuple[str, ...]) -> Iterator[Literal]:
+    before = ""
+    for index, value in enumerate(held if isinstance(held, list | tuple) else ()):
+        if isinstance(value, str) and "${" not in value:
+            yield from _argument(prefix, before, value, (*path, index))
+        before = value if isinstance(value, str) else ""
 
 
 def _argument(

@@ -15,6 +15,7 @@ from typing import Any
 
 from kage.config.schema import ServerSpec
 from kage.core.canonical import NotCanonical, digest
+from kage.core.sandbox import MEANING
 from kage.core.trust import Change
 
 _STARTS = (
@@ -41,6 +42,10 @@ def seen(spec: ServerSpec, *, program: str = "", folder: str = "") -> dict[str, 
         parts["command"] = shlex.join((spec.command, *spec.args))
         parts["program"] = program or "(not found)"
         parts["cwd"] = folder or spec.cwd
+    if spec.sandbox != "none":
+        parts["sandbox"] = f"{spec.sandbox}: {MEANING[spec.sandbox]}"
+        if spec.sandbox_write:
+            parts["sandbox_write"] = shlex.join(spec.sandbox_write)
     if spec.url:
         parts["url"] = spec.url
     parts |= {f"env {name}": value for name, value in spec.env.items()}
@@ -55,7 +60,7 @@ def seen(spec: ServerSpec, *, program: str = "", folder: str = "") -> dict[str, 
         value = getattr(spec.oauth, field.name)
         if value != field.default:
             parts[f"oauth {field.name}"] = (
-                " ".join(value) if isinstance(value, tuple) else str(value)
+                shlex.join(value) if isinstance(value, tuple) else str(value)
             )
     return {safe(name): safe(value) for name, value in parts.items()}
 
@@ -109,7 +114,8 @@ def safe(text: str) -> str:
 
 
 def _written(spec: ServerSpec) -> dict[str, Any]:
-    return {name: _plain(getattr(spec, name, None)) for name in (*_STARTS, *_GUARDS)}
+    caged = ("sandbox", "sandbox_write") if spec.sandbox != "none" else ()
+    return {name: _plain(getattr(spec, name, None)) for name in (*_STARTS, *_GUARDS, *caged)}
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kage.config import values
 from kage.config.key import Key
+from kage.core.sandbox import LEVELS
 
 TRANSPORTS = {
     "stdio": "stdio",
@@ -43,6 +44,11 @@ _SHARED = (
         doc="the longest message a server may send",
     ),
     Key(
+        name="sandbox",
+        check=values.choice(*LEVELS),
+        doc='"none", "workspace" (it writes only there) or "no-network" (nor any network)',
+    ),
+    Key(
         name="start",
         check=values.choice("eager", "lazy"),
         doc='"eager" starts with kage, "lazy" at the first approved call',
@@ -70,9 +76,7 @@ _SHARED = (
     Key(
         name="pin",
         check=values.choice("ask", "warn", "off"),
-        later=True,
-        sample='"ask"',
-        doc="what a changed tool definition does",
+        doc='what a changed tool definition does: "ask" holds it, "warn" tells, "off" is silent',
     ),
     Key(
         name="allow_sampling",
@@ -195,6 +199,12 @@ SERVER = (
         check=values.variables,
         doc='names copied from kage\'s own environment; "*" copies all but provider keys',
         sample='["HTTPS_PROXY"]',
+    ),
+    Key(
+        name="sandbox_write",
+        check=values.patterns,
+        doc="folders it may write to in its sandbox besides the workspace",
+        sample='["~/.npm"]',
     ),
     Key(
         name="url",
@@ -348,6 +358,13 @@ OAUTH = (
         check=values.hidden,
         doc="the ID token it gave you; keep it in a variable",
         sample='"${ID_TOKEN}"',
+        secret=True,
+    ),
+    Key(
+        name="idp_id_token_command",
+        check=values.patterns,
+        doc="instead: a program that prints a fresh one, run whenever it is needed",
+        sample='["idp", "print-token"]',
         secret=True,
     ),
 )

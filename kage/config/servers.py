@@ -17,10 +17,11 @@ from kage.config.schema import (
     ServerSpec,
 )
 from kage.config.tables import Table, nearest
+from kage.core.sandbox import is_looser
 
 LAZY_IDLE_TIMEOUT = 300.0
 _SECRETIVE = re.compile(r"(?i)token|secret|passw|api_?key|authorization|credential")
-_PROJECT_BANS = {
+OWN_ONLY = {  # what neither a project's file nor an imported one may say
     "env_pass": "only your own config.toml may pass variables on",
     "headers_command": "only your own config.toml may start a program for headers",
     "locked": "only your own config.toml may lock an entry",
@@ -30,6 +31,10 @@ _PROJECT_BANS = {
     "sampling_budget": "only your own config.toml may set what a server may ask for",
     "roots": "only your own config.toml may tell a server of more folders",
     "pin": "only your own config.toml may say what a changed tool does",
+    "sandbox_write": "only your own config.toml may open folders to a sandbox",
+}
+OWN_ONLY_OAUTH = {
+    "idp_id_token_command": "only your own config.toml may start a program for a token",
 }
 _PROJECT_OAUTH = ("client_id", "scopes", "redirect_port", "client_metadata_url")
 _ASSERTION_NEEDS = (
@@ -38,8 +43,9 @@ _ASSERTION_NEEDS = (
     "client_secret",
     "idp_token_endpoint",
     "idp_client_id",
-    "idp_id_token",
 )
+_ID_TOKENS = ("idp_id_token", "idp_id_token_command")
+_OF_A_PROCESS = ("args", "env", "env_pass", "cwd", "sandbox", "sandbox_write")
 _DEFAULTABLE = {key.target for key in server_keys.MCP} & {
     field.name for field in dataclasses.fields(ServerSpec)
 } - {"restart"}
@@ -78,7 +84,7 @@ def read_server(table: Table, name: str, *, origin: str, defaults: Defaults) -> 
     output = _output(table, defaults)
     project = origin != "user"
     if project:
-        _check_project(table, found)
+        _check_project(table, found, defaults)
     found["disabled"] = _disabled(table, found)
     found["transport"] = _transport(table, found)
     restart = _restart(table, defaults.get("restart", RestartSpec()))
@@ -91,6 +97,8 @@ def read_server(table: Table, name: str, *, origin: str, defaults: Defaults) -> 
     settings.pop("enabled", None)
     if settings.get("start") == "lazy":
         settings.setdefault("idle_timeout", LAZY_IDLE_TIMEOUT)
+    if settings["transport"] != "stdio":
+        settings.pop("sandbox", None)  # a default of [mcp]: no process is started
     if project:
         settings["safety_level"] = "dangerous"  # a default of the person's is not the project's
         settings["allow_sampling"] = False
@@ -136,7 +144,7 @@ def _transport(table: Table, found: Mapping[str, Any]) -> str:
         table.fault("does not fit url", key=written, expected='"http" or "sse"', got='"stdio"')
     elif given in {"http", "sse"} and command:
         table.fault("does not fit command", key=written, expected='"stdio"', got=f'"{given}"')
-    for key in ("args", "env", "env_pass", "cwd") if url and not command else ():
+    for key in _OF_A_PROCESS if url and not command else ():
         if found.get(key):
             table.fault("does not fit url: no process is started", key=key)
     for key in ("headers", "headers_command") if command and not url else ():
@@ -196,6 +204,11 @@ def _check_grant(child: Table, found: Mapping[str, Any]) -> None:
         child.fault("needs client_id", key="client_secret")
     if found.get("grant") == "identity_assertion":
         missing = [key for key in _ASSERTION_NEEDS if not found.get(key)]
+        tokens = [key for key in _ID_TOKENS if found.get(key)]
+        if not tokens:
+            missing.append(" or ".join(_ID_TOKENS))
+        if len(tokens) == len(_ID_TOKENS):
+            child.fault("stands beside idp_id_token", key=tokens[1], expected="one of the two")
         if missing:
             child.fault(f"needs {', '.join(missing)}", key="grant")
 
@@ -215,10 +228,17 @@ def _output(table: Table, weaker: Defaults) -> dict[str, str]:
     return output
 
 
-def _check_project(table: Table, found: Mapping[str, Any]) -> None:
-    for key, reason in _PROJECT_BANS.items():
+def _check_project(table: Table, found: Mapping[str, Any], defaults: Defaults) -> None:
+    for key, reason in OWN_ONLY.items():
         if found.get(key):
             table.fault(f"is not allowed in a project file: {reason}", key=key)
+    least = defaults.get("sandbox", "none")
+    if is_looser(found.get("sandbox", least), least):
+        table.fault(
+            "is not allowed in a project file: a project may only ask for a stricter one",
+            key="sandbox",
+            expected=f'"{least}" or stricter',
+        )
     if found.get("safety_level", "dangerous") != "dangerous":
         table.fault(
             "is not allowed in a project file: a project may only add friction",

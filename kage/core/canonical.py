@@ -36,6 +36,18 @@ def canonical(value: object) -> bytes:
     return _ENCODER.encode(value).encode()
 
 
+def rewritten(value: object) -> bytes:
+    """Write what was canonical before, without looking through it again.
+
+    Raises:
+        ValueError: it never was.
+    """
+    try:
+        return _ENCODER.encode(value).encode()
+    except (TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
 def digest(value: object) -> str:
     """Give the SHA-256 of the canonical form, in hex."""
     return hashlib.sha256(canonical(value)).hexdigest()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kage.core.content import Content
-from kage.core.gate import Mode, Reply
-
 if TYPE_CHECKING:
+    from kage.core.content import Content
+    from kage.core.gate import Mode, Reply
+    from kage.core.pins import HeldChange, PinAnswer
     from kage.core.requests import RequestReply
     from kage.core.trust import TrustAnswer
 
@@ -118,6 +118,21 @@ class AnswerTrust:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskPins:
+    """Show what is held of a server because it changed; "" means of every server."""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerPin:
+    """Say what becomes of a definition; counts only for exactly the one that was shown."""
+
+    change: HeldChange
+    answer: PinAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoginServer:
     """Sign in to a server; the page to open comes as an event."""
 
@@ -150,6 +165,20 @@ SignInCommand = LoginServer | AnswerLogin | CancelLogin | LogoutServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UndoCall:
+    """Take back what a call did to files, while no run is on."""
+
+    record: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatCall:
+    """Make a call whose outcome is unknown once more, while no run is on: a new decision."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
     """Start a fresh conversation; the old one stays on disk."""
 
@@ -175,7 +204,11 @@ Command = (
     | EnableServer
     | AskTrust
     | AnswerTrust
+    | AskPins
+    | AnswerPin
     | SignInCommand
+    | UndoCall
+    | RepeatCall
     | NewSession
     | ResumeSession
 )

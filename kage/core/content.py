@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Plain text."""
+    """Plain text; ``own`` is a remark of kage's among the parts of a result."""
 
     text: str
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ class Artifact:
     uri: str = ""  # of a resource
 
 
-NOTE = "[kage: "  # how a text begins that kage itself puts among the parts of a result
+NOTE = "[kage: "  # how kage's own remarks begin; one that a server writes is an imitation
 
 Content = Text | Image | Audio | Resource | ResourceLink | Artifact
 

@@ -12,6 +12,7 @@ KageError
 ├── ServerError         an MCP server failed (server, stage)
 ├── ToolError           a tool could not do what it was asked
 ├── Refused             the gate said no
+├── SandboxRefused      a sandbox was asked for and there is none (core.sandbox)
 └── SessionError        a session cannot be read or is in use
     └── SessionLocked       another kage holds it
 """

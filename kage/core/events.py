@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kage.core.gate import Decision, Mode, Question, Reply
-from kage.core.messages import Message, ToolCall
-from kage.core.servers import ServerState, ServerStatus
-from kage.core.tools import ToolSpec
-from kage.core.usage import Usage
-
 if TYPE_CHECKING:
+    from kage.core.gate import Decision, Mode, Question, Reply
+    from kage.core.levels import Level
+    from kage.core.messages import Message, ToolCall
+    from kage.core.pins import HeldChange, PinAnswer
     from kage.core.requests import Action, ServerRequest
+    from kage.core.servers import ServerState, ServerStatus
+    from kage.core.tools import ToolSpec
     from kage.core.trust import TrustAnswer, TrustQuestion
+    from kage.core.usage import Usage
 
 
 class RunEnd(StrEnum):
@@ -29,14 +30,6 @@ class RunEnd(StrEnum):
     INTERRUPTED = "interrupted"
     FAILED = "failed"
     LIMIT = "limit"
-
-
-class Level(StrEnum):
-    """How loud a notice is."""
-
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +165,18 @@ class ToolPrinted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallUndone:
+    """What a call changed was taken back; ``files`` stand as they stood before.
+
+    ``back``: that was undone in turn, and the changes of the call are there again.
+    """
+
+    call_id: str
+    files: int
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRetried:
     """The model's side failed in a way worth another try."""
 
@@ -281,6 +286,23 @@ class TrustSettled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionsHeld:
+    """Definitions of one server wait for a person; ``asked``: they asked to see them."""
+
+    changes: tuple[HeldChange, ...]
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionSettled:
+    """A person answered about a definition; its question goes."""
+
+    server: str
+    name: str  # on the wire; "" for the server's instructions
+    answer: PinAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Noticed:
     """Something the person should know that belongs to no call and no server state."""
 
@@ -307,6 +329,7 @@ Event = (
     | ToolStarted
     | ToolProgressed
     | ToolPrinted
+    | CallUndone
     | ModelRetried
     | RunFinished
     | ContextMeasured
@@ -319,6 +342,8 @@ Event = (
     | ToolsSwapped
     | TrustRequested
     | TrustSettled
+    | DefinitionsHeld
+    | DefinitionSettled
     | Noticed
 )
 

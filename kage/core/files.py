@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
 from pathlib import Path
 from typing import BinaryIO
 
+_PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 _NEVER_WAIT = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a pipe without a writer, a terminal
+
+
+def stem(server: str, origin: str) -> str:
+    """Give the name, without an ending, of the file that is kept about one server of one origin."""
+    plain = "".join(letter if letter in _PLAIN else "_" for letter in server)[:40].lstrip(".")
+    digest = hashlib.sha256(f"{server}\0{origin}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{plain or 'server'}-{digest[:24]}"
 
 
 def opened(path: Path, flags: int) -> int:
@@ -28,13 +37,17 @@ def opened(path: Path, flags: int) -> int:
     return descriptor
 
 
-def reading(path: Path) -> BinaryIO:
+def reading(path: Path, *, follow: bool = True) -> BinaryIO:
     """Open a regular file to read it.
 
+    Args:
+        path: The file.
+        follow: False where kage alone writes: a link there was put by somebody else.
+
     Raises:
-        OSError: it cannot be opened, or it is a folder, a pipe or a device.
+        OSError: it cannot be opened, or it is a folder, a pipe, a device or an unwanted link.
     """
-    return os.fdopen(opened(path, os.O_RDONLY), "rb")
+    return os.fdopen(opened(path, os.O_RDONLY | (0 if follow else os.O_NOFOLLOW)), "rb")
 
 
 def content(path: Path) -> bytes:

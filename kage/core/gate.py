@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from kage.core.tools import ToolSpec
+if TYPE_CHECKING:
+    from kage.core.tools import ToolSpec
 
 
 class Mode(StrEnum):
@@ -62,6 +63,7 @@ class CallRequest:
     arguments: Mapping[str, Any]
     workspace: Path
     by_hand: bool = False  # the person made the call: its own answer, deny and holds still apply
+    again: bool = False  # repeats one whose outcome is unknown: asks, whatever was allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,7 @@ class Decision:
     digest: str
     roots: tuple[Path, ...] = ()  # paths outside the workspace this decision covers
     fix: str = ""  # for a refusal: the rule to add
+    warnings: tuple[str, ...] = ()  # what scanners saw; they decide nothing
 
     @property
     def allowed(self) -> bool:

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kage.core.content import Content, Text
 from kage.core.ids import new_id
 from kage.core.usage import Usage
+
+if TYPE_CHECKING:
+    from kage.core.undo import Effect
 
 
 class Outcome(StrEnum):
@@ -110,6 +113,9 @@ class ToolMessage:
     summary: str = ""  # a few words for the row: "18 matches"
     diff: str = ""  # unified diff, for edits
     structured: Any = None  # structuredContent beside ``content``, any JSON value
+    server: str = ""  # whose words ``content`` is; "" for kage's own tools
+    warnings: tuple[str, ...] = ()  # what scanners saw in it
+    effect: Effect | None = None  # what it did to files, as far as kage looked
     id: str = field(default_factory=lambda: new_id("m"))
 
 

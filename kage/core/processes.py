@@ -36,3 +36,11 @@ class Spawner(Protocol):
     async def end(self, process: asyncio.subprocess.Process, *, grace: float = 2.0) -> None:
         """End the whole group: TERM, ``grace`` seconds, KILL; also after its leader left."""
         ...
+
+    async def strays(self, process: asyncio.subprocess.Process) -> Mapping[int, str]:
+        """Find what ``process`` started that left its group and still runs.
+
+        Gives process ids and command lines; nothing where the system does not show it. They end
+        with kage.
+        """
+        ...

@@ -64,6 +64,7 @@ class ServerStatus:
     templates: int = 0
     tokens: int = 0  # what the definitions of its tools cost a model, roughly
     dropped: tuple[str, ...] = ()  # tools left out, each with its reason
+    held: tuple[str, ...] = ()  # what changed and waits for the person, each with its reason
     fault: Fault | None = None
     attempt: int = 0  # reconnect try under way, of ``attempts``
     attempts: int = 0
@@ -111,6 +112,7 @@ def described(status: ServerStatus, *, now: float) -> dict[str, Any]:
         "templates": status.templates,
         "tokens": status.tokens,
         "dropped": list(status.dropped),
+        "held": list(status.held),
         "attempt": status.attempt,
         "attempts": status.attempts,
         "instructions": status.instructions,

@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from kage.core.content import Content, Text
 from kage.core.messages import Outcome
+from kage.core.redact import Redactor
+
+if TYPE_CHECKING:
+    from kage.core.undo import Keeper
 
 
 class Risk(StrEnum):
@@ -87,6 +91,7 @@ class ToolSpec:
     output_schema: Mapping[str, Any] | None = None
     handling: Handling = Handling()
     safety: Literal["", "safe", "moderate", "dangerous"] = ""  # the person's word about its server
+    sandbox: str = ""  # the level of the one it runs in, for screens
     full_description: str = ""  # for screens, where ``description`` was cut for the model
 
 
@@ -143,6 +148,8 @@ class Invocation:
     progress: Callable[[float, float | None, str], None] = _ignore_progress
     output: Callable[[str], None] = _ignore_output  # live text, for the row
     environment: Mapping[str, str] = field(default_factory=dict)  # extra, for the agent's shell
+    keeper: Keeper | None = None  # takes what a file tool replaces
+    redact: Redactor = field(default_factory=Redactor)  # for what a tool cuts or keeps in files
 
 
 class Tool(Protocol):

@@ -83,6 +83,45 @@ def canonical_spelling(text: str, servers: Iterable[str]) -> str:
     return text
 
 
+def owners(text: str, servers: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Give (server, rest of the name) for every server a person may mean, the longest name first.
+
+    Read are ``server__tool``, ``mcp__server__tool``, ``mcp:server:tool``, ``server/tool`` and the
+    server alone, with the server's name as configured or as models see it.
+    """
+    found: list[tuple[str, str]] = []
+    for server in sorted(set(servers), key=lambda name: (-len(name), name)):
+        for name in dict.fromkeys((server, _legal(server))):
+            starts = (f"{name}{SEPARATOR}", f"mcp__{name}{SEPARATOR}", f"mcp:{name}:", f"{name}/")
+            found += ((server, text.removeprefix(s)) for s in starts if text.startswith(s))
+            if text in (name, f"mcp__{name}", f"mcp:{name}"):
+                found.append((server, ""))
+    return tuple(dict.fromkeys(found))
+
+
+def why_named(
+    server: str, original: str, originals: Iterable[str], *, servers: Iterable[str] = ()
+) -> str:
+    """Say why a tool has another name for models than ``server__original``, "" when it has not."""
+    plain = f"{server}{SEPARATOR}{original}"
+    exposed = exposed_names(server, {*originals, original}, servers=servers)[original]
+    if exposed == plain:
+        return ""
+    whys = []
+    if (prefix := _legal(server)) != server:
+        whys.append(f"models take only letters, digits, _ and -, so the server is {prefix} there")
+        twin = next((s for s in sorted(servers) if s != server and _legal(s) == prefix), "")
+        if twin:
+            whys.append(f"the server {twin} has the same prefix, so a digest tells them apart")
+    if _legal(original) != original:
+        whys.append("models take only letters, digits, _ and -, and other characters become _")
+    if len(plain) > LIMIT:
+        whys.append(f"it would have {len(plain)} characters, and models take {LIMIT}")
+    elif exposed != f"{prefix}{SEPARATOR}{_legal(original)}" and len(whys) < 2:
+        whys.append("another tool of the server has that spelling, so a digest tells them apart")
+    return "; ".join(dict.fromkeys(whys))
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Give the known name most like ``name``, or "" when none is alike."""
     by_folded: Mapping[str, str] = {item.casefold(): item for item in known}

@@ -1,4 +1,4 @@
-"""The decision log on disk: how a line is chained, how the chain is read and proven.
+"""The decision log on disk: how a line is chained, and how lines are read.
 
 A line is one JSON object with ``n`` (1, 2, 3 … across all files) and ``prev`` (SHA-256 of the line
 before, without its line end). ``head.json`` beside the files holds count, hash, file and size of
@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kage.core import locks
-from kage.core.files import content, opened, reading
+from kage.core.files import reading
 
 START = "0" * 64  # what the first line names as the one before
 HEAD = "head.json"
 LOCK = "lock"
 FILE = re.compile(r"\d{4}-\d{2}\.jsonl")
-CUT_OFF = "the line is cut off"
 HEAD_SIZE = 256  # bytes, padded: written in place, so it is never half a file
 
 
@@ -86,14 +82,6 @@ class Problem:
         return f"{self.file}:{self.line}: {self.what}" if self.line else f"{self.file}: {self.what}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
-    """What going through the whole chain showed."""
-
-    problems: tuple[Problem, ...] = ()
-    unfinished: Problem | None = None  # no alarm: what a writer left that was killed in between
-
-
 def line_digest(line: bytes) -> str:
     """Give the hash the next line names."""
     return hashlib.sha256(line).hexdigest()
@@ -139,102 +127,3 @@ def read(directory: Path) -> Iterator[Record]:
                     kind=kind if isinstance(kind, str) else "",
                     fields=data,
                 )
-
-
-def verify(directory: Path) -> list[Problem]:
-    """Give the problems of ``prove``; the first one names the first bad line.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    return list(prove(directory).problems)
-
-
-def prove(directory: Path) -> Proof:
-    """Prove the chain from its first line to its head, and tell a killed writer from tampering.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    with _still(directory):
-        return _prove(directory)
-
-
-def _prove(directory: Path) -> Proof:
-    problems: list[Problem] = []
-    before = expected = START
-    count, last, line = 0, directory, 0
-    for file in files(directory):
-        last = file
-        for number, raw, finished in lines(file):
-            problem = _fault(raw, finished, expected, count + 1)
-            if problem:
-                problems.append(Problem(file=file, line=number, what=problem))
-            data = parse(raw)
-            count = data["n"] if data is not None else count + 1
-            before, expected, line = expected, line_digest(raw), number
-    head = _head_of(directory)
-    if head is not None and count and (head.count, head.digest) == (count - 1, before):
-        if not problems:
-            what = "a whole record whose writer died before it moved the head"
-            return Proof(unfinished=Problem(file=last, line=line, what=what))
-        if [(problem.what, problem.file, problem.line) for problem in problems] == [
-            (CUT_OFF, last, line)
-        ]:
-            what = "half a record: its writer died"
-            return Proof(unfinished=Problem(file=last, line=line, what=what))
-    return Proof(problems=(*problems, *_head_faults(directory, head, last, expected, count)))
-
-
-def _head_of(directory: Path) -> Head | None:
-    """Read the head; None when there is none or it cannot be read."""
-    try:
-        raw = content(directory / HEAD)
-    except FileNotFoundError:
-        return None
-    return Head.decode(raw)
-
-
-@contextmanager
-def _still(directory: Path) -> Iterator[None]:
-    """Keep writers out, so that lines and head belong together; a log without a lock is still."""
-    try:
-        lock = opened(directory / LOCK, os.O_RDONLY)
-    except FileNotFoundError:
-        yield
-        return
-    try:
-        locks.take(lock, shared=True)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _fault(raw: bytes, finished: bool, expected: str, number: int) -> str:
-    if not finished:
-        return CUT_OFF
-    data = parse(raw)
-    if data is None:
-        return "the line is no record"
-    if data.get("prev") != expected:
-        return "the line before is not the one it was written after"
-    if data["n"] != number:
-        return f"it is record {data['n']}, expected {number}"
-    return ""
-
-
-def _head_faults(
-    directory: Path, head: Head | None, last: Path, digest: str, count: int
-) -> list[Problem]:
-    place = directory / HEAD
-    if head is None:
-        if count == 0 and not (place.exists() and place.stat().st_size):
-            return []  # nothing was written yet
-        return [Problem(file=place, line=0, what="the head is missing or cannot be read")]
-    if head.count != count:
-        what = f"the log ends with record {count}, the head says {head.count}"
-        return [Problem(file=last, line=0, what=what)]
-    if head.digest != digest:
-        what = "the last record is not the one the head names"
-        return [Problem(file=last, line=0, what=what)]
-    return []

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from itertools import dropwhile
 
-from kage.permissions import glob
+from kage.permissions import glob, powers
 from kage.permissions.line import Command, Line, word_set
+from kage.permissions.places import climbs
 from kage.permissions.shell import parse
 
 # run a program named by their arguments
@@ -26,13 +28,13 @@ _SHELLS = word_set("sh bash dash zsh ksh mksh ash fish rbash")
 _LINES = _SHELLS | word_set("eval su env watch script ssh trap parallel xargs flock")
 _JOINS = word_set("eval watch ssh parallel")  # put their arguments together to one line
 _SOURCES = frozenset(("source", "."))
+# change how the rest of the line is read, or run what is put into a variable later
+_STATES = word_set(
+    "alias unalias enable hash trap set shopt bind complete compgen read mapfile readarray getopts"
+)
 # an allow pattern names these itself, or does not match them
-_GUARDED = (_RUNNERS - {"find", "fd"}) | _LINES | _SOURCES | {"alias", "enable", "hash"}
-_RUN_OPTIONS = {
-    "find": ("-exec", "-execdir", "-ok", "-okdir"),
-    "fd": ("-x", "-X", "--exec", "--exec-batch"),
-    "git": ("-c", "--config-env", "--exec-path"),
-}
+_GUARDED = (_RUNNERS - {"find", "fd"}) | _LINES | _SOURCES | _STATES
+_MOVES = frozenset(("cd", "pushd", "popd"))
 # builtins that evaluate a subscript in an argument, quoted or not: printf -v 'a[$(rm x)]'
 _EVALUATES = word_set(
     "printf test [ read unset declare typeset local export readonly let wait mapfile readarray"
@@ -67,7 +69,7 @@ def covering(line: Line, patterns: Sequence[str]) -> tuple[int, ...]:
     for index, pattern in enumerate(patterns):
         if whole and glob.literal(pattern) == whole:
             return (index,)
-    if line.opaque or not line.commands:
+    if line.opaque or not line.commands or _elsewhere(line):
         return ()
     used: set[int] = set()
     for command in line.commands:
@@ -97,7 +99,7 @@ def words(line: Line) -> tuple[str, ...]:
     for part in _parts(line):
         found.update(dict.fromkeys(part.targets))
         for command in part.commands:
-            found.update(dict.fromkeys(_filled(word, part) for word in command.words))
+            found.update(dict.fromkeys(with_values(word, part) for word in command.words))
         if part.broken:
             found.update(dict.fromkeys(re.split(r"[\s;|&<>(){}`'\"]+", part.text)))
     return tuple(found)
@@ -113,25 +115,61 @@ def named(line: Line, names: frozenset[str]) -> tuple[Command, ...]:
     )
 
 
+def _elsewhere(line: Line) -> bool:
+    """Say whether a program named by a relative path is looked for where the line went to."""
+    names = [command.words[0] for command in line.commands]
+    if not any(_base(name) in _MOVES for name in names):
+        return False
+    return any(
+        ("/" in name and not name.startswith("/")) or _base(name) in _SHELLS | _SOURCES
+        for name in names
+    )
+
+
 def _allows(pattern: str, command: Command) -> bool:
     name = command.words[0]
     base = _base(name)
     fixed = glob.head(pattern)
     if base in _GUARDED and fixed != name and not fixed.startswith(f"{name} "):
         return False
-    options = [word for word in command.words if word in _RUN_OPTIONS.get(base, ())]
-    if any(f" {option} " not in fixed for option in options):
+    if any(f" {word} " not in f"{fixed} " for word in powers.of(base, command)):
         return False
-    if base in _EVALUATES and any("$(" in word or "`" in word for word in command.words):
+    if base in _EVALUATES and _evaluated(base, command.words[1:], fixed):
         return False
     if command.assignments and not fixed.startswith(command.assignments):
         return False
     if command.redirected:
         return _covers_redirection(pattern, command)
+    if glob.in_folder(pattern) and any(_climbs(word) for word in command.words):
+        return False
     readings = [command.raw]
     if command.exact and not command.assignments:
         readings.append(" ".join(map(shlex.quote, command.words)))
-    return any(matches(pattern, reading) for reading in readings)
+    return any(_fits(pattern, reading) for reading in readings)
+
+
+def _climbs(word: str) -> bool:
+    """Say whether a path goes up, or a wildcard in it could: ``.?`` and ``.*`` are ``..`` too."""
+    return climbs(word) or any(
+        part.startswith(".") and fnmatchcase("..", part) for part in word.split("/")
+    )
+
+
+def _fits(pattern: str, text: str) -> bool:
+    """Match as ``matches`` does, but a wildcard of a path or address ends with its word."""
+    if glob.matches_words(pattern, text):
+        return True
+    return pattern.endswith(" *") and glob.matches_words(pattern[:-2], text)
+
+
+def _evaluated(base: str, arguments: Sequence[str], fixed: str) -> bool:
+    """Say whether a builtin could run what stands in an argument, or change a variable."""
+    if any("$(" in word or "`" in word for word in arguments):
+        return True
+    if base == "printf":
+        first = next(iter(arguments), "")
+        return first[:1] in ("-", "$", "{", "[", "*", "?") and not fixed.startswith("printf -v ")
+    return any("$" in word for word in arguments)
 
 
 def _covers_redirection(pattern: str, command: Command) -> bool:
@@ -161,7 +199,7 @@ def _nested(line: Line, depth: int) -> Iterator[Line]:
         if text.strip() and text != line.text:
             if depth >= _MAX_NESTING:
                 raise _TooMuch
-            yield from _nested(parse(_filled(text, line)), depth + 1)
+            yield from _nested(parse(with_values(text, line)), depth + 1)
 
 
 def _parts(line: Line) -> Iterator[Line]:
@@ -194,7 +232,7 @@ def _part_readings(part: Line) -> Iterator[str]:
     for command in part.commands:
         yield command.raw
         yield command.redirected or command.raw
-        filled = [_filled(word, part) for word in command.words]
+        filled = [with_values(word, part) for word in command.words]
         yield from _word_readings(command.words)
         yield from _word_readings(" ".join(filled).split())
         if any("{" in word for word in filled):
@@ -218,7 +256,7 @@ def _word_readings(words: Sequence[str]) -> Iterator[str]:
             yield " ".join((base, *rest[1:]))
 
 
-def _filled(word: str, line: Line) -> str:
+def with_values(word: str, line: Line) -> str:
     """Put in the values the line itself gives to its variables."""
     if "$" not in word:
         return word

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kage.core.canonical import NotCanonical, digest
-from kage.core.gate import Answer, Asker, CallRequest, Decision, Question, Reply, Verdict, Who
+from kage.core.gate import Answer, Asker, CallRequest, Decision, Question, Verdict, Who
 from kage.core.ids import new_id
 from kage.core.messages import Outcome
 from kage.core.tools import Risk, ToolSpec
 from kage.permissions import records
+from kage.permissions.answers import Answered, answered
 from kage.permissions.grants import Grant, Grants
 from kage.permissions.log import DecisionLog
 from kage.permissions.offers import Offer, offers, remedy
@@ -22,17 +23,8 @@ from kage.permissions.reading import Reading
 from kage.permissions.rules import Case, Hook, Judgement, Rules
 from kage.permissions.seal import SealBook
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What came of a question."""
-
-    verdict: Verdict
-    rule: str
-    reason: str
-    offer: Offer | None = None
-    answer: Answer = Answer.YES
-    say: str = ""
+if TYPE_CHECKING:
+    from kage.permissions.watch import Watch
 
 
 class Gate:
@@ -50,6 +42,7 @@ class Gate:
         protected: Callable[[Path], bool],
         extra: Iterable[Path] = (),
         held: Callable[[ToolSpec], str | None] | None = None,
+        since: Callable[[ToolSpec], str] | None = None,
     ) -> None:
         """Start in the mode of the settings.
 
@@ -64,6 +57,7 @@ class Gate:
                 ``uproots``, that says whether removing a place takes such files along.
             extra: Folders beside the workspace where reading is free: a session's own outputs.
             held: Says why a tool is held, None when it is not.
+            since: Says when a tool's definition was first seen; without it grants say it.
         """
         self.mode = rules.mode
         self._rules = rules
@@ -76,10 +70,25 @@ class Gate:
         self._uproots: Callable[[Path], bool] | None = getattr(protected, "uproots", None)
         self._roots = tuple(extra)
         self._held = held
+        self._since = since or grants.since
 
     def go_by(self, rules: Rules) -> None:
         """Judge the calls from now on by other rules; the mode stays."""
         self._rules = rules
+
+    @cached_property
+    def _watch(self) -> Watch:
+        from kage.permissions.watch import Watch  # with the first call: kage starts faster
+
+        return Watch(self._log.redact)
+
+    def said(self, text: str) -> None:
+        """Take note of what the person wrote: it may go to any server."""
+        self._watch.written(text)
+
+    def returned(self, server: str, text: str) -> None:
+        """Take note of what a server gave back before the session was resumed."""
+        self._watch.returned(server, text)
 
     async def decide(
         self, request: CallRequest, *, preview: Preview | None = None, hook: Hook | None = None
@@ -129,6 +138,8 @@ class Gate:
             result=result,
         )
         await self._log.write("outcome", fields)
+        if request.tool.server is not None:
+            self._watch.returned(request.tool.server.server, result)
         return outcome
 
     def denies(self, request: CallRequest) -> bool:
@@ -186,6 +197,7 @@ class Gate:
             reason=_sentence(judgement.reason) if allowed else _refusal(judgement),
             digest=shown,
             roots=_roots(reading) if allowed else (),
+            warnings=self._watch.arguments(request) if allowed else (),
         )
         return await self._let(request, decision, judgement.reason)
 
@@ -230,9 +242,10 @@ class Gate:
             digest=shown,
             reason=void or judgement.reason,
             scopes=tuple(str(offer.rule) for offer in offered),
+            warnings=(*self._watch.arguments(request), *self._watch.definition(request.tool)),
             red=judgement.red,
             preview=await previewed(preview),
-            pinned_since=self._grants.since(request.tool),
+            pinned_since=self._since(request.tool),
         )
 
     async def _asked(
@@ -250,7 +263,7 @@ class Gate:
             await self._withdrawn(request, question, decision_id)
             raise
         offered = self._offers(reading, judgement)
-        asked = self._answered(request, reading, question, reply, offered)
+        asked = answered(request, reading, question, reply, offered=offered, roots=self._roots)
         decision = Decision(
             id=decision_id,
             verdict=asked.verdict,
@@ -259,40 +272,9 @@ class Gate:
             reason=asked.reason,
             digest=question.digest,
             roots=_roots(reading) if asked.verdict is Verdict.ALLOW else (),
+            warnings=question.warnings,
         )
         return await self._let(request, decision, question.reason, reading=reading, asked=asked)
-
-    def _answered(
-        self,
-        request: CallRequest,
-        reading: Reading,
-        question: Question,
-        reply: Reply,
-        offered: tuple[Offer, ...],
-    ) -> _Asked:
-        name = request.tool.name
-        if reply.answer in (Answer.NO, Answer.NO_SAY):
-            said = reply.say.strip() if reply.answer is Answer.NO_SAY else ""
-            more = f" They said: {said}" if said else " Ask what they want instead."
-            reason = f"The person refused this call of {name}.{more}"
-            return _Asked(
-                verdict=Verdict.DENY, rule="", reason=reason, answer=reply.answer, say=said
-            )
-        if changed := _changed(request, reading, question, self._roots):
-            reason = f"kage refused this call of {name}: {changed} while the person was asked."
-            return _Asked(verdict=Verdict.DENY, rule="sealed", reason=reason, answer=reply.answer)
-        lasting = reply.answer in (Answer.SESSION, Answer.ALWAYS)
-        if not lasting or not 0 <= reply.scope < len(offered):
-            return _Asked(verdict=Verdict.ALLOW, rule="", reason="You allowed this call.")
-        offer = offered[reply.scope]
-        span = "for this session" if reply.answer is Answer.SESSION else "always"
-        return _Asked(
-            verdict=Verdict.ALLOW,
-            rule=str(offer.rule),
-            reason=f"You allowed {offer.rule} {span}.",
-            offer=offer,
-            answer=reply.answer,
-        )
 
     async def _withdrawn(self, request: CallRequest, question: Question, decision_id: str) -> None:
         fields = self._fields(request, decision_id, question.digest)
@@ -310,7 +292,7 @@ class Gate:
         why: str,
         *,
         reading: Reading | None = None,
-        asked: _Asked | None = None,
+        asked: Answered | None = None,
     ) -> Decision:
         """Record ``decision``, keep its grant, open its seal, in this order."""
         grant = None
@@ -358,9 +340,8 @@ class Gate:
         if judgement.every_time:
             return ()
         redact = self._log.redact
-        return tuple(
-            offer for offer in offers(reading) if redact(str(offer.rule)) == str(offer.rule)
-        )
+        said = ((offer, f"{offer.rule}\n{offer.whole}") for offer in offers(reading))
+        return tuple(offer for offer, text in said if redact(text) == text)
 
     def _guarded(self, reading: Reading) -> Path | None:
         found = reading.guarded(self._protected)
@@ -372,20 +353,6 @@ class Gate:
 def _roots(reading: Reading) -> tuple[Path, ...]:
     """Give the place outside the workspace this decision covers."""
     return (reading.path,) if reading.path is not None and reading.outside else ()
-
-
-def _changed(
-    request: CallRequest, reading: Reading, question: Question, roots: Iterable[Path]
-) -> str:
-    """Say what is no longer as it was shown, "" when nothing changed."""
-    try:
-        if digest(request.arguments) != question.digest:
-            return "its arguments changed"
-    except NotCanonical:
-        return "its arguments changed"
-    if Reading.of(request, roots=tuple(roots)).path != reading.path:
-        return "its path came to mean another place"
-    return ""
 
 
 def _refusal(judgement: Judgement) -> str:

@@ -76,6 +76,60 @@ def matches(pattern: str, text: str, *, fold: bool = False) -> bool:
     return _compiled(pattern).fullmatch(text) is not None
 
 
+def in_folder(pattern: str) -> bool:
+    """Say whether a wildcard of ``pattern`` stands behind a slash: it is about a folder."""
+    return any(_bound(tokens(pattern)))
+
+
+def matches_words(pattern: str, text: str) -> bool:
+    """Like ``matches``, but a wildcard behind a slash ends with its word, as it does for a shell.
+
+    So ``rm build/*`` is about one thing in that folder, whatever quotes or expansions say.
+    """
+    return _worded(pattern).fullmatch(text) is not None
+
+
+def _bound(found: list[str | _Wild]) -> list[bool]:
+    """Say of each token whether it is a wildcard of a word that has a slash in front of it."""
+    bound: list[bool] = []
+    slash = False
+    for item in found:
+        if item == "/":
+            slash = True
+        elif isinstance(item, str) and item.isspace():
+            slash = False
+        bound.append(slash and not isinstance(item, str))
+    return bound
+
+
+@lru_cache(maxsize=1024)
+def _worded(pattern: str) -> re.Pattern[str]:
+    found = tokens(pattern)
+    parts = [""]
+    stars: list[str] = []
+    for item, bound in zip(found, _bound(found), strict=True):
+        if item is _Wild.ANY:
+            parts.append("")
+            stars.append(_PART if bound else ".")
+        elif item is _Wild.ONE:
+            parts[-1] += _LETTER
+        else:
+            parts[-1] += re.escape(str(item))
+    text = parts[0]
+    for number, (star, part) in enumerate(zip(stars, parts[1:], strict=True), 1):
+        if number == len(stars):
+            text += f"{star}*{part}"
+        elif part:
+            text += f"(?>{star}*?{part})"
+        else:
+            text += f"{star}*"
+    return re.compile(text, re.DOTALL)
+
+
+_PART = r"[^\s$`{}\\\\'\"~]"  # nothing that becomes more than one word
+_LETTER = r"[^$`{}~*?\s/\\\\]"  # one character that stays one
+
+
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Write ``pattern`` as an expression without backtracking across stars.

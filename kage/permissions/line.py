@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 
@@ -33,3 +34,16 @@ class Line:
     targets: tuple[str, ...] = ()  # what redirections and assignments name
     feeds: tuple[str, ...] = ()  # texts a command reads as its input: heredocs, herestrings
     variables: dict[str, str] = field(default_factory=dict)  # values given to names in the line
+
+
+def unescape(match: re.Match[str]) -> str:
+    """Give what a backslash and one character stand for."""
+    return "" if match[1] == "\n" else match[1]
+
+
+def decode(text: str) -> str:
+    """Spell out ``$'…'`` as far as Python's escapes agree with the shell's."""
+    try:
+        return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError:
+        return text

@@ -1,47 +1,34 @@
 """The decision log: one record before each effect and one after, chained, by many kages at once.
 
-``chain`` says how a line looks and proves it. Here is the writer: under a lock it reads the head,
-checks that the file ends there, appends, and moves the head. It never reads the log again. A disk
-that cannot take a record does not stop a call: that is told once a minute, and the next record
-that can be written is preceded by a ``gap`` record with the number that are missing.
+``chain`` says how a line looks, ``proof`` proves the chain, ``appender`` writes lines. Here is what
+a kage writes through: records that wait at the same time are written under one lock, and the disk
+is waited for once. A disk that cannot take a record does not stop a call: that is told once a
+minute, and the next record that can be written stands behind a ``gap`` record with the number
+missing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
+import contextlib
 import json
-import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kage.core import locks
-from kage.core.files import content, opened, reading
+from kage.core.files import content
 from kage.core.redact import Redactor
 from kage.core.sanitise import clip
-from kage.permissions.chain import (
-    FILE,
-    HEAD,
-    HEAD_SIZE,
-    LOCK,
-    Head,
-    Problem,
-    Proof,
-    Record,
-    files,
-    line_digest,
-    lines,
-    parse,
-    prove,
-    read,
-    verify,
-)
+from kage.permissions.appender import Appender
+from kage.permissions.chain import HEAD, Head, Problem, Record, files, lines, parse, read
+from kage.permissions.proof import Proof, prove, verify
 
 __all__ = ["DecisionLog", "Problem", "Proof", "Record", "prove", "read", "verify"]
 
@@ -49,6 +36,17 @@ VERSION = 1
 MAX_ARGUMENTS = 16_384  # characters of the arguments one record holds
 MAX_TEXT = 4_096  # characters of any other text
 WARN_EVERY = 60.0  # seconds
+_BATCH = 256  # records written under one lock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """One record somebody wants written."""
+
+    kind: str
+    fields: Mapping[str, Any]
+    sync: bool
+    done: Future[bool] = field(default_factory=Future)
 
 
 class DecisionLog:
@@ -79,6 +77,7 @@ class DecisionLog:
         self._missed_since = 0.0
         self._warned = float("-inf")
         self._alone = threading.Lock()
+        self._waiting: deque[_Wanted] = deque()
         self._writer: ThreadPoolExecutor | None = None
 
     async def write(self, kind: str, fields: Mapping[str, Any], *, sync: bool = False) -> bool:
@@ -88,33 +87,80 @@ class DecisionLog:
         """
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, thread_name_prefix="decisions")
-        loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(self._writer, lambda: self.append(kind, fields, sync=sync))
-        return await asyncio.shield(work)
+        wanted = _Wanted(kind=kind, fields=fields, sync=sync)
+        wanted.done.set_running_or_notify_cancel()
+        self._waiting.append(wanted)
+        self._writer.submit(self._write_waiting)
+        return await asyncio.shield(asyncio.wrap_future(wanted.done))
 
     def close(self) -> None:
-        """Wait for records under way and end the writer's thread; it can be used again."""
+        """Wait for records under way and end the writer's thread; it can be used again.
+
+        What is missing is noted now if the disk takes it, since nobody else knows of it.
+        """
         if self._writer is not None:
             self._writer.shutdown()
             self._writer = None
+        with self._alone:
+            if self._missed:
+                with (
+                    contextlib.suppress(OSError),
+                    Appender(self.directory, self._found_wrong) as log,
+                ):
+                    log.put(self._gap(self._missed))
+                    self._missed = 0
 
     def append(self, kind: str, fields: Mapping[str, Any], *, sync: bool = False) -> bool:
         """Append one record; whether it stands on disk. Never raises for a disk that refuses.
 
         Args:
-            kind: "decision", "outcome" or "trust".
+            kind: "decision", "outcome", "trust" or "pin".
             fields: JSON; texts are redacted and cut.
             sync: Wait until the disk has it.
         """
-        body = self._body(kind, fields)
+        return self._append([_Wanted(kind=kind, fields=fields, sync=sync)])[0]
+
+    def _write_waiting(self) -> None:
+        """Write everything that waits; what came with a job of its own finds nothing left."""
+        taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
+        if not taken:
+            return
         try:
-            with self._alone, _Locked(self.directory) as place:
-                if self._missed:
-                    self._put(place, self._gap(self._missed), sync=False)
-                    self._missed = 0
-                self._put(place, body, sync=sync)
+            written = self._append(taken)
+        except BaseException as error:  # whoever waits hears of it
+            for wanted in taken:
+                wanted.done.set_exception(error)
+            return
+        for wanted, stands in zip(taken, written, strict=True):
+            wanted.done.set_result(stands)
+
+    def _append(self, wanted: Sequence[_Wanted]) -> list[bool]:
+        """Write records under one lock and wait for the disk once; which of them stand."""
+        bodies = [self._body(each.kind, each.fields) for each in wanted]
+        stands: list[bool] = []
+        with self._alone:
+            try:
+                with Appender(self.directory, self._found_wrong) as log:
+                    for body in bodies:
+                        stands.append(self._put(log, body))
+                    if any(each.sync and ok for each, ok in zip(wanted, stands, strict=True)):
+                        log.flush()
+            except OSError as error:
+                missed = len(bodies) - len(stands)
+                self._trouble(error, missed)
+                if missed:
+                    return [*stands, *([False] * missed)]
+                return [ok and not each.sync for each, ok in zip(wanted, stands, strict=True)]
+        return stands
+
+    def _put(self, log: Appender, body: Mapping[str, Any]) -> bool:
+        try:
+            if self._missed:
+                log.put(self._gap(self._missed))
+                self._missed = 0
+            log.put(body)
         except OSError as error:
-            self._trouble(error)
+            self._trouble(error, 1)
             return False
         return True
 
@@ -193,21 +239,13 @@ class DecisionLog:
     def _stamp(self) -> str:
         return _iso(self._clock())
 
-    # -- the file ----------------------------------------------------------------------------
+    def _found_wrong(self, what: str) -> Mapping[str, Any]:
+        return {**self._body("gap", {}), "missed": 0, "reason": what}
 
-    def _put(self, place: _Locked, body: Mapping[str, Any], *, sync: bool) -> None:
-        head, trouble = place.head()
-        month = str(body["time"])[:7] + ".jsonl"
-        name = max(month, head.file)  # a clock that went back does not reopen a finished file
-        if trouble:
-            gap = {**self._body("gap", {}), "missed": 0, "reason": trouble}
-            head = place.append(head, max(month, head.file), gap)
-        place.append(head, name, body, sync=sync)
-
-    def _trouble(self, error: OSError) -> None:
+    def _trouble(self, error: OSError, missed: int) -> None:
         if not self._missed:
             self._missed_since = self._clock()
-        self._missed += 1
+        self._missed += missed
         now = time.monotonic()
         if self._on_trouble is None or now - self._warned < WARN_EVERY:
             return
@@ -217,151 +255,6 @@ class DecisionLog:
             f"The decision log cannot be written ({why}: {self.directory}); calls go on, "
             f"{self._missed} not recorded so far"
         )
-
-
-class _Locked:
-    """The log's folder while this kage alone may write to it."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self._lock = -1
-        self._head = -1
-
-    def __enter__(self) -> _Locked:
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._lock = opened(self.directory / LOCK, flags)
-        try:
-            locks.take(self._lock)
-            self._head = opened(self.directory / HEAD, flags)
-        except BaseException:  # goes on; the lock must not stay
-            os.close(self._lock)
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._head)
-        os.close(self._lock)  # lets go of the lock as well
-
-    def head(self) -> tuple[Head, str]:
-        """Give where the next record goes, and what was found wrong there, "" for nothing."""
-        raw = os.pread(self._head, HEAD_SIZE, 0)
-        head = Head.decode(raw)
-        if head is None:
-            found = self._rebuilt()
-            if not raw and found == Head():
-                os.pwrite(self._head, found.encode(), 0)  # so that a first record is one ahead
-                return found, ""
-            return found, "the head was missing or unreadable; taken from the last record"
-        if not head.file:
-            return self._later(head)
-        try:
-            size = os.stat(self.directory / head.file).st_size
-        except FileNotFoundError:
-            return head, f"{head.file} is gone"
-        if size == head.size:
-            return self._later(head)
-        if size < head.size:
-            self._end_line(head.file)
-            return head, f"{head.file} is shorter than it was"
-        ahead, trouble = self._caught_up(head)
-        return (ahead, trouble) if trouble else self._later(ahead)
-
-    def append(self, head: Head, name: str, body: Mapping[str, Any], *, sync: bool = False) -> Head:
-        """Write one line and move the head behind it."""
-        fields = {"n": head.count + 1, "prev": head.digest, **body}
-        line = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), default=str)
-        data = line.encode("utf-8", "backslashreplace")
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        stream = opened(self.directory / name, flags)
-        try:
-            before = os.fstat(stream).st_size
-            _write_whole(stream, data + b"\n", before)
-            moved = Head(
-                count=head.count + 1,
-                digest=line_digest(data),
-                file=name,
-                size=before + len(data) + 1,
-            )
-            if sync:
-                _flush(stream)
-        finally:
-            os.close(stream)
-        os.pwrite(self._head, moved.encode(), 0)
-        return moved
-
-    def _later(self, head: Head) -> tuple[Head, str]:
-        """Go on in a file that was begun by a writer that died before it moved the head."""
-        names = [name for name in os.listdir(self.directory) if name > head.file]
-        for name in sorted(name for name in names if FILE.fullmatch(name)):
-            head, trouble = self._caught_up(dataclasses.replace(head, file=name, size=0))
-            if trouble:
-                return head, trouble
-        return head, ""
-
-    def _caught_up(self, head: Head) -> tuple[Head, str]:
-        """Go on behind the record whose writer died before it moved the head."""
-        known = head.count
-        with reading(self.directory / head.file) as stream:
-            stream.seek(head.size)
-            rest = stream.read()
-        *whole, half = rest.split(b"\n")
-        for raw in whole:
-            data = parse(raw)
-            if data is None or data.get("prev") != head.digest or data["n"] != head.count + 1:
-                self._end_line(head.file)
-                return head, f"{head.file} holds lines that no kage wrote"
-            head = Head(
-                count=head.count + 1,
-                digest=line_digest(raw),
-                file=head.file,
-                size=head.size + len(raw) + 1,
-            )
-        if not half:
-            ahead = head.count - known
-            return head, f"{ahead} records stood behind the head" if ahead > 1 else ""
-        os.truncate(self.directory / head.file, head.size)
-        return head, "half a record was dropped: its writer died"
-
-    def _end_line(self, name: str) -> None:
-        """Close a line that was cut off, so that the next record starts one of its own."""
-        with os.fdopen(opened(self.directory / name, os.O_RDWR), "rb+") as stream:
-            if not stream.seek(0, os.SEEK_END):
-                return
-            stream.seek(-1, os.SEEK_END)
-            if stream.read(1) != b"\n":
-                stream.write(b"\n")
-
-    def _rebuilt(self) -> Head:
-        """Find the end of the log without a head: the last sound line of the last file."""
-        for file in reversed(files(self.directory)):
-            self._end_line(file.name)
-            found = content(file)
-            for raw in reversed(found.split(b"\n")):
-                data = parse(raw)
-                if data is not None:
-                    return Head(
-                        count=data["n"],
-                        digest=line_digest(raw),
-                        file=file.name,
-                        size=len(found),
-                    )
-        return Head()
-
-
-def _write_whole(stream: int, data: bytes, before: int) -> None:
-    """Write all of ``data`` or nothing: half a line is cut off again."""
-    view = memoryview(data)
-    try:
-        while view:
-            view = view[os.write(stream, view) :]
-    except OSError:
-        os.ftruncate(stream, before)
-        raise
-
-
-def _flush(stream: int) -> None:
-    getattr(os, "fdatasync", os.fsync)(stream)
 
 
 def _redacted(value: Any, redact: Redactor, depth: int) -> Any:

@@ -17,10 +17,14 @@ MAX_RULE = 300  # characters; a longer rule cannot be read before it is saved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A rule a person could save; ``exact`` ones cover this very call and no other."""
+    """A rule a person could save; ``exact`` ones cover this very call and no other.
+
+    ``whole`` is what the rule would say if nothing were cut: what is looked at for secrets.
+    """
 
     rule: Rule
     exact: bool = False
+    whole: str = ""
 
 
 def offers(reading: Reading) -> tuple[Offer, ...]:
@@ -40,11 +44,7 @@ def offers(reading: Reading) -> tuple[Offer, ...]:
         case SubjectKind.URL:
             found = [Offer(rule=_rule(reading, pattern)) for pattern in _addresses(reading)]
         case SubjectKind.ARGUMENTS:
-            pattern = ",".join(
-                escape_argument(name, spelled(value))
-                for name, value in sorted(reading.arguments.items())
-            )
-            found = [Offer(rule=_rule(reading, pattern), exact=True)] if pattern else []
+            found = [_exactly(reading)] if reading.arguments else []
             found.append(Offer(rule=_rule(reading, "")))
     return tuple(
         offer
@@ -77,6 +77,26 @@ def remedy(reading: Reading) -> str:
 
 def _rule(reading: Reading, pattern: str) -> Rule:
     return Rule(tool=reading.tool.name, pattern=pattern)
+
+
+def _exactly(reading: Reading) -> Offer:
+    """Offer these very arguments, long ones shortened: what counts is the digest of them all.
+
+    Without it the narrowest rule for a call with a long argument would be its whole tool.
+    """
+    texts = {name: spelled(value) for name, value in sorted(reading.arguments.items())}
+    whole = "\n".join(part for item in texts.items() for part in item)
+    for limit in (MAX_RULE, 60, 20):
+        shown = {name: _clipped(text, limit) for name, text in texts.items()}
+        pattern = ",".join(escape_argument(name, text) for name, text in shown.items())
+        offer = Offer(rule=_rule(reading, pattern), exact=True, whole=whole)
+        if len(str(offer.rule)) <= MAX_RULE:
+            break
+    return offer
+
+
+def _clipped(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def _path(reading: Reading) -> str:

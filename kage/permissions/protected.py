@@ -16,6 +16,7 @@ from kage.config.paths import Paths
 
 PROJECT_FOLDER = ".kage"
 PROJECT_SERVERS = ".mcp.json"
+PROJECT_LOCK = "mcp.lock"
 
 _FOLD = sys.platform == "darwin"  # its file systems ignore case
 _WILD = re.compile(r"[*?\[]")
@@ -34,13 +35,20 @@ class Protected:
 
     kage's own are its config and data folders whole (settings, plugins, grants, pins, trust,
     sessions, the decision log), apart from the outputs a session leaves for the model to read,
-    and ``.kage/`` and ``.mcp.json`` of any project. Links are followed, hard links and spellings
-    that differ in case are found by device and inode.
+    ``.kage/`` and ``.mcp.json`` of any project, and ``mcp.lock`` of this one. Links are followed,
+    hard links and spellings that differ in case are found by device and inode.
     """
 
-    def __init__(self, *, folders: Iterable[Path], files: Iterable[Path] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        folders: Iterable[Path],
+        files: Iterable[Path] = (),
+        once_there: Iterable[Path] = (),
+    ) -> None:
         self._folders = tuple(folders)
         self._files = tuple(files)
+        self._once_there = tuple(once_there)  # files that may well be written anew
         self._seen = _Own()
         self._looked = float("-inf")
 
@@ -50,6 +58,7 @@ class Protected:
         return cls(
             folders=(paths.config, paths.data, workspace / PROJECT_FOLDER),
             files=(paths.config_file, workspace / PROJECT_SERVERS),
+            once_there=(workspace / PROJECT_LOCK,),
         )
 
     def __call__(self, place: Path) -> bool:
@@ -73,7 +82,8 @@ class Protected:
         """Give where kage's own files really are; looked up anew once a second."""
         now = time.monotonic()
         if now - self._looked > _FRESH:
-            every = (*self._folders, *self._files)
+            there = (path for path in self._once_there if os.path.lexists(path))
+            every = (*self._folders, *self._files, *there)
             places = dict.fromkeys((*every, *(Path(_real(path)) for path in every)))
             keys = frozenset(key for path in every if (key := _key(path)) is not None)
             self._seen = _Own(places=tuple(places), keys=keys)

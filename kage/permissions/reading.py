@@ -18,6 +18,7 @@ from kage.permissions.line import Line, word_set
 
 _MOVERS = word_set("rm mv rmdir unlink shred chmod chown")
 _MAX_PLACES = 400
+_QUOTED = re.compile(r"""['"]([^'"\s]+)(?=['"])""")  # in a program that is one word: python -c …
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class Reading:
     path: Path | None = None  # what a file tool is about, resolved
     odd: bool = False  # the subject is no text; no pattern can judge it
     by_hand: bool = False
+    again: bool = False  # repeats a call whose outcome is unknown
 
     @classmethod
     def of(cls, request: CallRequest, *, roots: Sequence[Path] = ()) -> Reading:
@@ -52,6 +54,7 @@ class Reading:
             path=resolve(workspace, text) if about_path else None,
             odd=not isinstance(value, str),
             by_hand=request.by_hand,
+            again=request.again,
         )
 
     @property
@@ -149,9 +152,9 @@ class Reading:
         seen: set[Path] = set()
         bases = [self.workspace]
         for command in commands.named(self.line, frozenset(("cd", "pushd"))):
-            bases += [resolve(self.workspace, _filled(word)) for word in command.words[1:3]]
+            bases += [resolve(self.workspace, self._filled(word)) for word in command.words[1:3]]
         for word in commands.words(self.line):
-            for text in _spellings(word):
+            for text in _spellings(self._filled(word)):
                 for base in bases[:8]:
                     for place in (resolve(base, text), places.lexical(base, text)):
                         if place not in seen:
@@ -167,16 +170,18 @@ class Reading:
             if "mv" in command.words and len(moved) > 1:
                 moved.pop()  # where to
             for word in moved:
-                yield resolve(self.workspace, _filled(word))
+                yield resolve(self.workspace, self._filled(word))
+
+    def _filled(self, word: str) -> str:
+        """Put in variables: what the line itself gives them, else kage's own."""
+        if "$" not in word:
+            return word
+        return os.path.expandvars(commands.with_values(word, self.line))
 
 
 def _spellings(word: str) -> Iterator[str]:
-    """Give what a shell word may mean as a path: whole, behind ``=`` or ``:``, variables filled."""
-    filled = _filled(word)
-    for text in {filled, *re.split(r"[=:,@]", filled), re.sub(r"^-[A-Za-z]", "", filled)}:
+    """Give what a shell word may mean as a path: whole, behind ``=`` or ``:``, quoted in it."""
+    parts = {word, *re.split(r"[=:,@]", word), re.sub(r"^-[A-Za-z]", "", word)}
+    for text in parts.union(_QUOTED.findall(word)):
         if text and len(text) < 4096 and "\n" not in text and text not in (".", "/"):
             yield text
-
-
-def _filled(word: str) -> str:
-    return os.path.expandvars(word) if "$" in word else word

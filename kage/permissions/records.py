@@ -31,12 +31,15 @@ def call(request: CallRequest, *, session_id: str, decision_id: str, shown: str)
 
 def verdict(decision: Decision, *, why: str) -> dict[str, Any]:
     """Describe what was decided; ``why`` is the clause that led there."""
-    return {
+    fields: dict[str, Any] = {
         "verdict": str(decision.verdict),
         "who": str(decision.who),
         "rule": decision.rule,
         "reason": why,
     }
+    if decision.warnings:
+        fields["warnings"] = list(decision.warnings)
+    return fields
 
 
 def outcome(

@@ -191,6 +191,14 @@ class Rules:
                 every_time=True,
                 red=True,
             )
+        if reading.again:
+            return Judgement(
+                wish="ask",
+                who=Who.DEFAULT,
+                rule="repeated call",
+                reason="the same call was sent before, its outcome is unknown: it may act twice",
+                every_time=True,
+            )
         asked = self._pattern(reading, "ask")
         if asked is not None:
             return asked

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from kage.permissions.line import Command, Line, word_set
+from kage.permissions.line import Command, Line, decode, unescape, word_set
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -173,6 +173,9 @@ class _Reader:
             self._doubt("it holds a loop of an unusual form")
         elif not _LOOP_NAME.fullmatch(self._raw(variable)):
             self._doubt(f"its loop sets {self._raw(variable)}")
+        else:
+            values = node.children_by_field_name("value")
+            self.variables[self._raw(variable)] = " ".join(map(self._raw, values))
 
     def _assignment(self, node: Node, depth: int) -> None:
         name = node.child_by_field_name("name")
@@ -190,6 +193,7 @@ class _Reader:
         words: list[str] = []
         exact = True
         start: int | None = None
+        ended = -1  # where the word before ends
         at = node.start_byte
         for child in node.children:
             self._gap(at, child.start_byte, _BLANKS)
@@ -207,6 +211,10 @@ class _Reader:
                 if not part.is_named and part.type not in ("=~", "=="):
                     self._doubt(f"it holds {part.type}")
                 text, known = self._value(part, depth + 1)
+                if words and part.start_byte == ended:  # one word to bash, two to the grammar
+                    text = words.pop() + text
+                    self._doubt("one of its words is not plain")
+                ended = part.end_byte
                 if not words and not (known and _NAME.fullmatch(text) and text not in _RESERVED):
                     self._doubt("a command's name is not plain")
                 words.append(text)
@@ -262,10 +270,15 @@ class _Reader:
 
     def _redirect(self, node: Node, depth: int) -> None:
         if node.type == "file_redirect":
+            ended = -1
             for child in node.children:
                 if child.is_named and child.type != "file_descriptor":
                     text, _ = self._value(child, depth + 1)
+                    if child.start_byte == ended:  # as in a command
+                        text = self.targets.pop() + text
+                        self._doubt("one of its words is not plain")
                     self.targets.append(text)
+                    ended = child.end_byte
             return
         self._doubt("it feeds text into a command")
         if node.type == "herestring_redirect":
@@ -296,7 +309,7 @@ class _Reader:
                     self._doubt("one of its words is not plain")
                     self._children(node, depth)
                     return raw, False
-                return re.sub(r"\\(.)", _unescape, raw, flags=re.DOTALL), True
+                return re.sub(r"\\(.)", unescape, raw, flags=re.DOTALL), True
             case "raw_string":
                 if len(raw) < 2 or raw[0] != "'" or raw[-1] != "'" or "'" in raw[1:-1]:
                     self._doubt("one of its words is not plain")
@@ -314,7 +327,7 @@ class _Reader:
                 return raw, False
             case "ansi_c_string":
                 self._doubt("one of its words is spelled with escapes")
-                return _decode(raw[2:-1]), False
+                return decode(raw[2:-1]), False
             case kind:
                 self._doubt(f"one of its words is a {kind.replace('_', ' ')} of an unusual form")
                 self._children(node, depth)
@@ -343,7 +356,7 @@ class _Reader:
         raw = self._slice(start, end)
         if not _QUOTED.fullmatch(raw):
             self._doubt("one of its words is not plain")
-        return re.sub(r"\\([$`\"\\\n])", _unescape, raw)
+        return re.sub(r"\\([$`\"\\\n])", unescape, raw)
 
     def _joined(self, node: Node, depth: int) -> tuple[str, bool]:
         parts: list[str] = []
@@ -380,15 +393,3 @@ class _Reader:
 
     def _doubt(self, why: str) -> None:
         self.opaque = self.opaque or why or "part of it was not understood"
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return "" if match[1] == "\n" else match[1]
-
-
-def _decode(text: str) -> str:
-    """Spell out ``$'…'`` as far as Python's escapes agree with the shell's."""
-    try:
-        return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
-    except UnicodeDecodeError:
-        return text

@@ -13,6 +13,8 @@ from typing import Any
 
 from kage.core.events import Event
 
+_C1 = re.compile("[\x7f-\x9f]")  # JSON need not escape them, and a terminal obeys them
+
 
 def to_line(event: Event) -> str:
     """Write ``event`` as one line of JSON without the newline.
@@ -21,7 +23,8 @@ def to_line(event: Event) -> str:
     ``core.events``. Messages and parts of them carry ``kind``.
     """
     data = {"type": snake(type(event).__name__), **_fields(event)}
-    return json.dumps(data, ensure_ascii=False).encode("utf-8", "replace").decode()
+    text = json.dumps(data, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return _C1.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def plain(value: Any) -> Any:  # any value of an event

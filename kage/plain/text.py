@@ -14,8 +14,8 @@ from kage.agent.host import Host
 from kage.core.commands import Interrupt, SubmitPrompt
 from kage.core.content import Text
 from kage.core.events import (
+    DefinitionsHeld,
     Event,
-    Level,
     MessageAppended,
     ModelRetried,
     Noticed,
@@ -23,9 +23,12 @@ from kage.core.events import (
     RunFinished,
     ServerChanged,
 )
+from kage.core.levels import Level
 from kage.core.messages import AssistantMessage, Outcome, ToolMessage
+from kage.core.pins import HeldChange
 from kage.core.sanitise import visible
 from kage.core.servers import ServerState, ServerStatus
+from kage.plain import pins
 from kage.plain.jsonl import to_line
 
 _TOLD = (ServerState.FAILED, ServerState.CONNECTING, ServerState.UNTRUSTED, ServerState.NEEDS_AUTH)
@@ -66,6 +69,9 @@ class _Printer:
                 self._server(status)
             case Noticed():
                 self._notice(event)
+            case DefinitionsHeld(changes=changes):
+                for change in changes:
+                    self._held(change)
             case ModelRetried():
                 self._say(f"{event.reason}; trying again in {event.seconds:.0f} s")
             case RunFinished() if not self.finished.done():
@@ -87,6 +93,15 @@ class _Printer:
             return
         # every further try may end the same way; that is one fault
         self._once(status.name, status.fault.what, server_failure(status))
+
+    def _held(self, change: HeldChange) -> None:
+        what = "changed" if change.passed else "holds"
+        text = "\n  | ".join(
+            [f"server {change.server} {what} {pins.headline(change)}", *pins.lines(change)]
+        )
+        if not change.passed:
+            text += f"\n  To decide: kage mcp pins accept {change.server} (or refuse, disable)"
+        self._once(change.server, f"{change.name}\0{change.digest}", text)
 
     def _notice(self, notice: Noticed) -> None:
         if notice.level is not Level.INFO:
@@ -126,15 +141,17 @@ async def run(
         await host.start()
         if not await _unless(stop, settled()):
             return Exit.INTERRUPTED
-        down = [
-            status.name
-            for status in host.servers()
-            if status.name in required and status.state is not ServerState.CONNECTED
-        ]
+        wanted = [status for status in host.servers() if status.name in required]
+        down = [status.name for status in wanted if status.state is not ServerState.CONNECTED]
+        held = [status.name for status in wanted if status.held]
         if down:
             who = "servers" if len(down) > 1 else "server"
             names, verb = ", ".join(down), "are" if len(down) > 1 else "is"
             complain(f"required {who} {names} {verb} not up; nothing was sent to the model")
+            return Exit.SERVER_DOWN
+        if held:
+            whose = ", ".join(held)
+            complain(f"definitions of required servers are held ({whose}); nothing was sent")
             return Exit.SERVER_DOWN
         parts = (Text(prompt), Text(f"\n{piped}")) if piped else (Text(prompt),)
         host.send(SubmitPrompt(content=parts))
@@ -147,7 +164,7 @@ async def run(
     finally:
         await host.close()
     if not as_json and printer.text:
-        _out(redact(visible(printer.text)))
+        _out(visible(redact(printer.text)))
     return _code(finished)
 
 

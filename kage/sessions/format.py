@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, assert_never
 
 from kage.core.content import Artifact, Audio, Content, Image, Resource, ResourceLink, Text
@@ -22,6 +23,7 @@ from kage.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from kage.core.undo import Effect, Touched
 from kage.core.usage import Usage
 
 VERSION = 1
@@ -79,8 +81,14 @@ def encode(message: Message) -> Json:
                 line["summary"] = message.summary
             if message.diff:
                 line["diff"] = message.diff
+            if message.server:
+                line["server"] = message.server
+            if message.warnings:
+                line["warnings"] = list(message.warnings)
             if message.structured is not None:
                 line["structured"] = message.structured
+            if message.effect is not None:
+                line["effect"] = asdict(message.effect)
             return line
         case _:
             assert_never(message)
@@ -119,6 +127,9 @@ def decode(line: Json) -> Message:
                     summary=_text(line.get("summary", "")),
                     diff=_text(line.get("diff", "")),
                     structured=line.get("structured"),
+                    server=_text(line.get("server", "")),
+                    warnings=tuple(map(_text, line.get("warnings", ()))),
+                    effect=_read_effect(line.get("effect")),
                 )
             case other:
                 raise BadLine(f"unknown type {other!r}")
@@ -275,6 +286,31 @@ def _read_part(data: Json) -> Part:
             )
         case other:
             raise BadLine(f"unknown part {other!r}")
+
+
+def _read_effect(data: object) -> Effect | None:
+    """Read what a call did to files; a broken one costs only itself."""
+    if not isinstance(data, dict):
+        return None
+    try:
+        return Effect(
+            record=_text(data["record"]),
+            files=tuple(
+                Touched(
+                    path=_text(item["path"]),
+                    verb=_text(item["verb"]),
+                    undoable=item["undoable"] is True,
+                )
+                for item in data["files"]
+            ),
+            total=_count(data["total"]),
+            beside=_count(data["beside"]),
+            note=_text(data["note"]),
+            claim_broken=data["claim_broken"] is True,
+            own=data["own"] is True,
+        )
+    except (KeyError, TypeError, BadLine):
+        return None
 
 
 def _text(value: object) -> str:

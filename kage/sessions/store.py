@@ -135,6 +135,14 @@ class SessionStore:
                     break
         return tuple(found)
 
+    def left_behind(self, name: str) -> tuple[Path, ...]:
+        """Give the folders called ``name`` of sessions no kage has open."""
+        return tuple(
+            folder / name
+            for folder in self._folders()
+            if (folder / name).is_dir() and _holder(folder / LOCK) is None
+        )
+
     def _folders(self) -> Iterator[Path]:
         try:
             with os.scandir(self.root) as entries:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kage.core.content import Text
 from kage.core.errors import ToolError
 from kage.core.messages import Outcome
 from kage.core.processes import Spawner
+from kage.core.sandbox import MEANING, Cage, SandboxRefused
+from kage.core.sanitise import clip, visible
 from kage.core.tools import Invocation, Risk, Subject, SubjectKind, ToolResult, ToolSpec
 from kage.tools import arguments, programs
 from kage.tools.described import count, description, schema, words
@@ -25,6 +28,8 @@ MAX_TIMEOUT = 600
 MAX_COMMAND = 120_000  # bytes; Linux takes 128 KiB in one argument
 _CHUNK = 1 << 16
 _DRAIN = 0.5  # seconds the pipe is read on after the shell has ended
+_LOOKS, _LOOK = 10, 0.01  # how often, and seconds between two
+_NAMED = 5  # processes that are named when they run on
 _GRACE = 1.0  # seconds between TERM and KILL
 
 # What a shell needs to find programs and speak the person's language. Everything else, keys and
@@ -43,16 +48,22 @@ class Bash:
     """Runs shell lines; whatever a line started ends with it."""
 
     def __init__(
-        self, *, spawner: Spawner, environ: Mapping[str, str], max_output_chars: int
+        self,
+        *,
+        spawner: Spawner,
+        environ: Mapping[str, str],
+        max_output_chars: int,
+        cage: Cage | None = None,
     ) -> None:
         self._spawner = spawner
         self._shell = programs.which("bash", environ) or "/bin/sh"
         self._environ = shell_environment(environ)
         self._limit = max_output_chars
+        self._cage = cage if cage is not None and cage.level != "none" else None
         self.spec = ToolSpec(
             name="bash",
             title="Run a shell command",
-            description=description("bash"),
+            description=description("bash") + _in_sandbox(self._cage),
             schema=schema(
                 ("command",),
                 command=words("The shell line to run."),
@@ -65,6 +76,7 @@ class Bash:
             ),
             risk=Risk.EXEC,
             subject=Subject(kind=SubjectKind.COMMAND, argument="command"),
+            sandbox=self._cage.level if self._cage is not None else "",
         )
 
     async def run(self, call: Invocation) -> ToolResult:
@@ -81,7 +93,11 @@ class Bash:
         )
         process = await self._start(call, _checked(command))
         capture = Capture(
-            limit=self._limit - 500, scratch=call.scratch, name=call.call_id, live=call.output
+            limit=self._limit - 500,
+            scratch=call.scratch,
+            name=call.call_id,
+            live=call.output,
+            redact=call.redact,
         )
         ended = asyncio.ensure_future(programs.exited(process))
         reading = asyncio.ensure_future(_read(process, capture))
@@ -98,10 +114,16 @@ class Bash:
         return _result(capture, process.returncode, seconds if timed_out else None)
 
     async def _start(self, call: Invocation, command: str) -> asyncio.subprocess.Process:
-        env = {**self._environ, **call.environment}
+        env: Mapping[str, str] = {**self._environ, **call.environment}
+        argv: tuple[str, ...] = (self._shell, "-c", command)
         try:
+            if self._cage is not None:
+                wrapped = await self._cage.around(
+                    argv, env, workspace=call.workspace, name="bash", show=(call.scratch,)
+                )
+                argv, env = wrapped.argv, wrapped.env
             process = await self._spawner.spawn(
-                (self._shell, "-c", command),
+                argv,
                 cwd=call.workspace,
                 env=env,
                 stderr=asyncio.subprocess.STDOUT,
@@ -111,6 +133,8 @@ class Bash:
             raise ToolError(
                 "The shell could not be started", why=error.strerror or str(error)
             ) from error
+        except SandboxRefused as error:
+            raise ToolError(error.what, why=error.why, fix=error.fix) from error
         if process.stdin is not None:
             process.stdin.close()
         return process
@@ -123,11 +147,17 @@ class Bash:
         capture: Capture,
     ) -> None:
         """End the group, read what is still in the pipe, and close the capture."""
+        by_itself = ended.done()
         try:
-            if ended.done():
+            if by_itself:
                 await asyncio.wait((reading,), timeout=_DRAIN)
-                capture.survivors = not reading.done() or _group_lives(process.pid)
+                capture.survivors = not reading.done() or await _goes_on(process.pid)
             await self._spawner.end(process, grace=_GRACE)
+            strays = await self._spawner.strays(process)
+            if by_itself:
+                capture.strays = strays
+            else:
+                _kill(strays)
             await asyncio.wait((reading,), timeout=_DRAIN)
         finally:
             reading.cancel()
@@ -135,6 +165,18 @@ class Bash:
             with contextlib.suppress(asyncio.CancelledError):
                 await reading
             capture.close()
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _in_sandbox(cage: Cage | None) -> str:
+    if cage is None:
+        return ""
+    return f"\n\nIt runs in a sandbox: {MEANING[cage.level]}; keys and kage's files are hidden."
 
 
 def shell_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -167,13 +209,12 @@ async def _read(process: asyncio.subprocess.Process, capture: Capture) -> None:
         capture.feed(data)
 
 
-def _group_lives(leader: int) -> bool:
-    try:
-        os.killpg(leader, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+async def _goes_on(leader: int) -> bool:
+    """Say whether the group lives on; what makes a sandbox takes a moment to go."""
+    for _ in range(_LOOKS):
+        if not programs.group_lives(leader):
+            return False
+        await asyncio.sleep(_LOOK)
     return True
 
 
@@ -192,6 +233,11 @@ def _result(capture: Capture, code: int | None, timed_out: int | None) -> ToolRe
             notes.append(f"[{summary}]")
     if capture.survivors:
         notes.append("[Processes left in the background were ended with the command]")
+    for pid, line in itertools.islice(capture.strays.items(), _NAMED):
+        shown = clip(visible(line, single_line=True), 200)
+        notes.append(f"[Process {pid} detached itself and runs on until kage ends: {shown}]")
+    if (more := len(capture.strays) - _NAMED) > 0:
+        notes.append(f"[{more} more did]")
     body = capture.text()
     text = "\n".join(part for part in (body.rstrip("\n") or "(no output)", *notes) if part)
     failed = timed_out is not None or code != 0

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 
 from kage.core.errors import UsageError
 from kage.core.processes import Spawner
+from kage.core.sandbox import Cage
 from kage.core.tools import Tool
 
 NAMES = ("read", "write", "edit", "bash", "ls", "find", "grep", "web_fetch")
@@ -18,13 +19,14 @@ def create(
     names: Collection[str] | None = None,
     max_output_chars: int = 100_000,
     allow_loopback: bool = False,
+    cage: Cage | None = None,
 ) -> tuple[Tool, ...]:
     """Make the tools called ``names`` (all by default), in the fixed order.
 
     ``environ`` is where programs are looked up and what of it a shell is given. Without a
     ``spawner`` there is no ``bash``; searches then run in groups of their own. The tools keep
     their text within ``max_output_chars``. ``allow_loopback`` lets ``web_fetch`` reach this
-    machine.
+    machine. ``cage`` is the sandbox ``bash`` runs in.
 
     Raises:
         UsageError: a name is unknown, or ``bash`` is wanted without a spawner.
@@ -37,7 +39,7 @@ def create(
     if "bash" in wanted and spawner is None:
         raise UsageError("The bash tool needs something that starts its processes")
     return tuple(
-        _make(name, spawner, environ, max_output_chars, allow_loopback=allow_loopback)
+        _make(name, spawner, environ, max_output_chars, cage, allow_loopback=allow_loopback)
         for name in NAMES
         if name in wanted
     )
@@ -48,6 +50,7 @@ def _make(
     spawner: Spawner | None,
     environ: Mapping[str, str],
     limit: int,
+    cage: Cage | None,
     *,
     allow_loopback: bool,
 ) -> Tool:
@@ -72,7 +75,7 @@ def _make(
         case "bash" if spawner is not None:
             from kage.tools.bash import Bash
 
-            return Bash(spawner=spawner, environ=environ, max_output_chars=limit)
+            return Bash(spawner=spawner, environ=environ, max_output_chars=limit, cage=cage)
         case _:
             return _make_helped(name, spawner, environ, limit, allow_loopback=allow_loopback)
 

@@ -6,9 +6,10 @@ import asyncio
 import codecs
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from kage.core.redact import Redactor, Stream
 from kage.tools import truncate
 from kage.tools.encoding import size
 
@@ -21,16 +22,23 @@ class Capture:
     """Takes bytes as they come; memory and disk stay bounded however much comes.
 
     ``limit`` is how many characters ``text()`` gives, its notice included. The file is only
-    made when more than that arrives.
+    made when more than that arrives. Secrets are replaced first: a cut one would be no match.
     """
 
     def __init__(
-        self, *, limit: int, scratch: Path, name: str, live: Callable[[str], None]
+        self,
+        *,
+        limit: int,
+        scratch: Path,
+        name: str,
+        live: Callable[[str], None],
+        redact: Redactor,
     ) -> None:
         self._limit = limit
         self._scratch = scratch
         self._name = name
         self._live = live
+        self._clean = Stream(redact)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._head = bytearray()  # everything, until it is more than the limit
         self._tail = bytearray()  # then the latest
@@ -42,9 +50,14 @@ class Capture:
         self._timer: asyncio.TimerHandle | None = None
         self.total = 0  # bytes
         self.survivors = False  # whether something had to be ended after the shell
+        self.strays: Mapping[int, str] = {}  # what runs on: process ids and command lines
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""
+        # as Latin-1 every byte is a character, so what is no secret stays byte for byte
+        self._take(self._clean.feed(data.decode("latin-1")).encode("latin-1", "replace"))
+
+    def _take(self, data: bytes) -> None:
         self.total += len(data)
         self._show(self._decoder.decode(data))
         if self._file is None and not self._trouble and self.total > self._limit:
@@ -60,6 +73,7 @@ class Capture:
 
     def close(self) -> None:
         """Show what is left and close the file."""
+        self._take(self._clean.flush().encode("latin-1", "replace"))
         self._pending.append(self._decoder.decode(b"", final=True))
         self._flush()
         if self._file is not None:

@@ -41,7 +41,7 @@ def counts(old: str, new: str) -> tuple[int, int]:
     """
     before, after, _, whole = _focus(old, new)
     if not whole:
-        return len(_lines(new)), len(_lines(old))
+        return _count(new), _count(old)
     added = removed = 0
     for tag, a, b, c, d in _blocks(_lines(before), _lines(after)):
         if tag != "equal":
@@ -122,6 +122,10 @@ def _lines(text: str) -> list[str]:
     else:
         lines[-1] += "\n\\ No newline at end of file"
     return lines
+
+
+def _count(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n"))
 
 
 def _blocks(before: Sequence[str], after: Sequence[str]) -> list[_Block]:

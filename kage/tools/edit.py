@@ -36,7 +36,7 @@ class Edit:
         from kage.tools import diff, editing, replace  # with the first call: hosts start faster
 
         change = editing.work_out(call)
-        replace.put(change.place, change.data, expected=change.status)
+        replace.put(change.place, change.data, expected=change.status, keeper=call.keeper)
         added, removed = diff.counts(change.old, change.new)
         where = "1 place" if change.places == 1 else f"{change.places} places"
         shown = diff.unified(change.old, change.new, name=change.place.shown)

@@ -12,7 +12,8 @@ from kage.tools.confine import Place
 from kage.tools.encoding import Encoding, size, sniff
 from kage.tools.matching import apply, explain_miss
 
-MAX_SIZE = 32 << 20  # bytes; larger files are edited with a program
+MAX_SIZE = 8 << 20  # bytes; several copies are held, so larger files are edited with a program
+MAX_RESULT = 2 * MAX_SIZE  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,10 @@ def work_out(call: Invocation) -> Change:
     place = confine.locate(call, raw)
     data, status = _load(call, place)
     text, encoding = _decode(place, data)
+    if every and (length := len(text) + text.count(old) * (len(new) - len(old))) > MAX_RESULT:
+        raise ToolError(
+            f"{place.shown} would grow to {size(length)}", why=f"the limit is {size(MAX_RESULT)}"
+        )
     result = apply(text, old, new, every=every)
     if result.places == 0:
         raise ToolError(f"The old_string is not in {place.shown}", fix=explain_miss(text, old))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kage.core.sanitise import clip
 
 _SHOWN = 10  # line numbers named, and lines shown
-_LOOKED_AT = 4 << 20  # characters searched for what was meant; the rest costs too long
+_LOOKED_AT = 1 << 20  # characters searched for what was meant; the rest costs too long
 _COLUMNS = 300
 
 

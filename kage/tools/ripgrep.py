@@ -21,7 +21,7 @@ MAX_OUTPUT = 8 << 20  # bytes taken from one search; then it is ended
 _CHUNK = 1 << 18
 _MEMORY = 512 << 20  # bytes of address space; a search of normal files takes about 30 MB
 _SMALL_ONLY = "--max-filesize=32M"
-_MATCHED, _NOTHING = 0, 1  # exit codes; everything else is a failure
+_MATCHED, _NOTHING, _TROUBLE = 0, 1, 2  # exit codes; a signal is a failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,9 @@ class Ripgrep:
                 f"The search took longer than {DEADLINE:.0f} seconds and was ended",
                 fix="Search a smaller folder or for something rarer",
             ) from None
-        if code not in (_MATCHED, _NOTHING) and not output.data:
+        # trouble it does not speak of is with single files (--no-messages): they cost themselves
+        fine = code in (_MATCHED, _NOTHING) or (code == _TROUBLE and not said.strip())
+        if not fine and not output.data:
             raise _failed(said)
         return output
 

@@ -42,7 +42,7 @@ class Write:
 
         place, content, data = _asked(call)
         old = _old(call, place)
-        new = replace.put(place, data)
+        new = replace.put(place, data, keeper=call.keeper)
         lines = content.count("\n") + (not content.endswith("\n") and content != "")
         amount = f"{lines} line{'s' if lines != 1 else ''}, {size(len(data))}"
         done = "Created" if new else "Replaced"

@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import App
@@ -17,22 +17,18 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.screen import Screen
 
-from kage.agent.host import Host
 from kage.core.commands import Command
 from kage.core.errors import KageError
-from kage.core.events import Event, Level, ServerChanged, ToolsSwapped
+from kage.core.levels import Level
 from kage.tui import theme as themes
 from kage.tui.controllers.actions import Actions
 from kage.tui.controllers.approvals import Approvals
 from kage.tui.controllers.desk import PanelDesk
-from kage.tui.controllers.events import Folder
-from kage.tui.controllers.inquiries import Inquiries
 from kage.tui.controllers.link import HostLink
 from kage.tui.controllers.prompts import Prompts
 from kage.tui.controllers.sheets import Sheets
-from kage.tui.controllers.signing import LoginSheets
+from kage.tui.controllers.stage import Backstage
 from kage.tui.controllers.startup import Startup
-from kage.tui.controllers.trusting import TrustSheets
 from kage.tui.driver import KageDriver
 from kage.tui.keymap import ACTIONS, Context, Keymap
 from kage.tui.screens.chat import ChatScreen
@@ -41,6 +37,11 @@ from kage.tui.transcript.model import TranscriptModel
 from kage.tui.widgets.guard import QUIET
 from kage.tui.widgets.palette import Palette
 from kage.tui.widgets.panel import ApprovalPanel
+
+if TYPE_CHECKING:
+    from kage.agent.host import Host
+    from kage.core.events import Event
+    from kage.tui.controllers.hearing import Hearing
 
 STYLES = ("chat", "prompt", "panel", "rows", "sheets", "form")
 
@@ -91,34 +92,22 @@ class KageApp(App[int], inherit_bindings=False):
             prepare=prepare,
         )  # fmt: skip
         self.sheets = Sheets(
-            stage=self, keymap=self.keymap, status=self.status, remark=self.chat.remark
-        )
+            stage=self, keymap=self.keymap, status=self.status, remark=self.chat.remark,
+            write=self._spill,
+        )  # fmt: skip
         desk = PanelDesk(self.chat, status=self.status, details=self.sheets.details)
         self.approvals = Approvals(keymap=self.keymap, desk=desk, send=self.link.send, quiet=quiet)
-        self.inquiries = Inquiries(
+        self._backstage = Backstage(
             stage=self, keymap=self.keymap, quiet=quiet, remark=self.chat.remark,
             spill=self._spill,
         )  # fmt: skip
-        self.trusting = TrustSheets(
-            stage=self, keymap=self.keymap, quiet=quiet, remark=self.chat.remark,
-            spill=self._spill,
-            busy=lambda: bool(self.approvals.waiting or self.chat.prompt.text),
-        )  # fmt: skip
-        self.signing = LoginSheets(
-            stage=self, keymap=self.keymap, quiet=quiet, spill=self._spill,
-            remark=self.chat.remark,
-        )  # fmt: skip
-        self.folder = Folder(
-            model=self.transcript, status=self.status, approvals=self.approvals,
-            inquiries=self.inquiries, trusting=self.trusting, signing=self.signing,
-            surface=self.chat,
-        )  # fmt: skip
+        self._hearing: Hearing | None = None
         self.actions = Actions(stage=self, chat=self.chat, status=self.status, sheets=self.sheets)
         self.prompts = Prompts(chat=self.chat, status=self.status, stage=self, act=self.actions.do)
         self._startup = Startup(
-            chat=self.chat, status=self.status, link=self.link, folder=self.folder,
-            prompts=self.prompts, approvals=self.approvals, guard=self.guarded,
-            post=self.post_message,
+            chat=self.chat, status=self.status, link=self.link, prompts=self.prompts,
+            approvals=self.approvals, guard=self.guarded, post=self.post_message,
+            later=self.call_later,
         )  # fmt: skip
         self.crashed: Exception | None = None
         self._leaving = False
@@ -147,10 +136,23 @@ class KageApp(App[int], inherit_bindings=False):
     def _spill(self, text: str) -> None:
         self.chat.prompt.type_in(text)
 
+    @property
+    def hearing(self) -> Hearing:
+        """What hears the engine; the first frame does without."""
+        if self._hearing is None:
+            from kage.tui.controllers.hearing import Hearing
+
+            self._hearing = Hearing(
+                self._backstage, model=self.transcript, status=self.status,
+                approvals=self.approvals, surface=self.chat, guard=self.guarded,
+                busy=lambda: bool(self.approvals.waiting or self.chat.prompt.text),
+            )  # fmt: skip
+        return self._hearing
+
     def _chat_is_back(self) -> None:
         self.approvals.reappear()
-        self.call_later(self.inquiries.surface)
-        self.call_later(self.trusting.surface)
+        if self._hearing is not None:
+            self.call_later(self._hearing.surface)
 
     @property
     def free(self) -> bool:
@@ -195,10 +197,10 @@ class KageApp(App[int], inherit_bindings=False):
             yield
         except KageError as error:
             log.warning("while %s: %s", doing, error)
-            self.folder.card(Level.ERROR, error.what, error.why, error.fix)
+            self.hearing.folder.card(Level.ERROR, error.what, error.why, error.fix)
         except Exception:  # the boundary between handlers and the screen: it reports
             log.exception("while %s", doing)
-            self.folder.card(
+            self.hearing.folder.card(
                 Level.ERROR, f"Something in kage went wrong while {doing}", "",
                 "The app log has the details. You can go on.",
             )  # fmt: skip
@@ -222,16 +224,15 @@ class KageApp(App[int], inherit_bindings=False):
 
     def send(self, command: Command) -> None:
         """Hand a command to the engine, now or once it is up."""
-        self.folder.asked(command)
+        self.hearing.folder.asked(command)
         self.link.send(command)
         if self.link.host is None:
             self.chat.show_early(self.link.early_prompts)
 
     def _deliver(self, batch: list[Event]) -> None:
-        for event in batch:
-            with self.guarded("showing what happened"):
-                self.folder.fold(event)
-        self.folder.done()
+        from kage.core.events import ServerChanged, ToolsSwapped
+
+        self.hearing.hear(batch)
         if any(isinstance(event, ServerChanged | ToolsSwapped) for event in batch):
             self._refresh_servers()
             self.prompts.outdated()

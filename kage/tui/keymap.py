@@ -27,7 +27,9 @@ class Context(StrEnum):
     SERVERS = "servers"
     LIST = "lists"
     TRUST = "trust in a server"
+    PINS = "changed definitions"
     DETAILS = "call details"
+    UNKNOWN = "call with an unknown outcome"
     FORM = "form"
     LINK = "page to open"
     LOGIN = "signing in"
@@ -60,6 +62,8 @@ ACTIONS: tuple[Action, ...] = (
     _action(Context.CHAT, "sessions", "ctrl+r", "go on with an earlier conversation"),
     _action(Context.CHAT, "fold", "ctrl+o", "unfold or fold the last tool call"),
     _action(Context.CHAT, "fold_all", "ctrl+t", "unfold or fold every tool call"),
+    _action(Context.CHAT, "undo", "ctrl+p", "undo what a call did to files"),
+    _action(Context.CHAT, "unknown", "f2", "check, retry or leave a call of unknown outcome"),
     _action(Context.CHAT, "page_up", "pageup", "scroll the conversation up"),
     _action(Context.CHAT, "page_down", "pagedown", "scroll the conversation down"),
     _action(Context.CHAT, "top", "ctrl+home", "go to the start of the conversation"),
@@ -91,6 +95,7 @@ ACTIONS: tuple[Action, ...] = (
     _action(Context.SERVERS, "server_enable", "e", "start the server for this session"),
     _action(Context.SERVERS, "server_disable", "d", "stop the server for this session"),
     _action(Context.SERVERS, "server_trust", "t", "show what it would start, and decide"),
+    _action(Context.SERVERS, "server_pins", "p", "show definitions that changed, and decide"),
     _action(Context.SERVERS, "server_login", "l", "sign in to the server"),
     _action(Context.SERVERS, "server_view", "tab", "change between its tools and its log"),
     _action(Context.LIST, "close", "escape", "back to the chat", fixed=True),
@@ -126,6 +131,22 @@ ACTIONS: tuple[Action, ...] = (
     _action(Context.TRUST, "trust_down", "down", "scroll the entry down"),
     _action(Context.TRUST, "trust_page_up", "pageup", "a page up"),
     _action(Context.TRUST, "trust_page_down", "pagedown", "a page down"),
+    _action(Context.PINS, "pin_accept", "1", "accept the definition as it is now", fixed=True),
+    _action(Context.PINS, "pin_later", "2 enter", "not now", fixed=True),
+    _action(Context.PINS, "pin_refuse", "3", "refuse this form, do not ask again", fixed=True),
+    _action(Context.PINS, "pin_disable", "4", "never offer it, whatever it becomes", fixed=True),
+    _action(Context.PINS, "pin_close", "escape", "back; the rest stays held", fixed=True),
+    _action(Context.PINS, "pin_next", "tab right", "next definition"),
+    _action(Context.PINS, "pin_back", "shift+tab left", "previous definition"),
+    _action(Context.PINS, "pin_up", "up", "scroll the difference up"),
+    _action(Context.PINS, "pin_down", "down", "scroll the difference down"),
+    _action(Context.PINS, "pin_page_up", "pageup", "a page up"),
+    _action(Context.PINS, "pin_page_down", "pagedown", "a page down"),
+    _action(Context.UNKNOWN, "unknown_check", "c", "write a prompt to check with a reading tool"),
+    _action(Context.UNKNOWN, "unknown_retry", "r", "make the call again: a new decision"),
+    _action(Context.UNKNOWN, "unknown_leave", "l escape", "leave it as it is", fixed=True),
+    _action(Context.UNKNOWN, "unknown_up", "up", "scroll the call up"),
+    _action(Context.UNKNOWN, "unknown_down", "down", "scroll the call down"),
     _action(Context.DETAILS, "details_close", "escape d", "back to the question", fixed=True),
 )  # fmt: skip
 

@@ -6,10 +6,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kage.core.gate import Mode
 from kage.core.servers import ServerState, ServerStatus
-from kage.core.sessions import SessionInfo
+
+if TYPE_CHECKING:
+    from kage.core.sessions import SessionInfo
 
 STARTING = (ServerState.CONNECTING,)
 BROKEN = (ServerState.FAILED, ServerState.NEEDS_AUTH, ServerState.UNTRUSTED)

@@ -13,6 +13,7 @@ from kage.agent.bus import Bus
 from kage.agent.engine import Engine
 from kage.agent.parts import Parts
 from kage.agent.reloading import Change
+from kage.agent.screening import Screen
 from kage.agent.source import NoOffers, OfferSource
 from kage.config.schema import Limits, ServerSpec, Settings
 from kage.core.commands import SignInCommand
@@ -30,6 +31,7 @@ from kage.core.gate import (
 )
 from kage.core.ids import new_id
 from kage.core.messages import AssistantMessage, Outcome, Part, Stop, ToolCall
+from kage.core.pins import HeldChange
 from kage.core.redact import Redactor
 from kage.core.servers import ServerStatus
 from kage.core.tools import (
@@ -145,6 +147,12 @@ class FakeGate:
     order: list[str] = field(default_factory=list)
     denied: frozenset[str] = frozenset()
 
+    def said(self, text: str) -> None:
+        pass
+
+    def returned(self, server: str, text: str) -> None:
+        pass
+
     def denies(self, request: CallRequest) -> bool:
         return request.tool.name in self.denied
 
@@ -189,6 +197,8 @@ class FakeServers:
     restarted: list[str] = field(default_factory=list)
     wanted: list[tuple[ServerSpec, ...]] = field(default_factory=list)
     stopped: bool = False
+    holds: tuple[HeldChange, ...] = ()
+    repinned: int = 0
 
     def offer(self, swap: Swap) -> None:
         self.swaps.append(swap)
@@ -199,6 +209,12 @@ class FakeServers:
 
     def retrust(self, name: str) -> None:
         pass
+
+    def held(self) -> tuple[HeldChange, ...]:
+        return self.holds
+
+    def repin(self) -> None:
+        self.repinned += 1
 
     def reconcile(self, specs: Iterable[ServerSpec]) -> tuple[Change, ...]:
         self.wanted.append(tuple(specs))
@@ -293,7 +309,7 @@ class Bench:
         self.gates: list[FakeGate] = []
         self.store = SessionStore(tmp_path / "sessions", on_trouble=on_trouble)
         self.redact = Redactor()
-        bus = Bus()
+        bus = Bus(Screen(self.redact))
         bus.subscribe(self.events.append)
 
         def gate(session_id: str, asker: Asker | None) -> FakeGate:

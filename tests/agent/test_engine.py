@@ -6,13 +6,17 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from kage.config.schema import Limits
 from kage.core.commands import (
     AnswerApproval,
     Interrupt,
     NewSession,
+    RepeatCall,
     ResumeSession,
     RunShell,
+    SetModel,
     SubmitPrompt,
 )
 from kage.core.content import Text, as_text
@@ -22,6 +26,7 @@ from kage.core.events import (
     ApprovalSettled,
     ContextMeasured,
     MessageAppended,
+    ModelChanged,
     ModelRetried,
     Noticed,
     PromptsWaiting,
@@ -38,7 +43,7 @@ from kage.core.events import (
 from kage.core.gate import Answer, Reply
 from kage.core.messages import AssistantMessage, Outcome, Stop, ToolCall, ToolMessage, UserMessage
 from kage.core.tools import Invocation, Risk, Subject, SubjectKind, ToolResult
-from tests.agent.fakes import Bench, FakeTool, call, echo, fails, hangs, says
+from tests.agent.fakes import Bench, FakeGate, FakeTool, call, echo, fails, hangs, says
 from tests.waiting import until
 
 
@@ -178,6 +183,18 @@ def test_an_interrupt_while_a_tool_runs_gives_every_call_one_result(tmp_path: Pa
         await bench.engine.close()
 
     asyncio.run(work())
+
+
+def test_a_call_whose_end_could_not_be_recorded_is_not_said_to_have_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(self: FakeGate, *told: object, **more: object) -> Outcome:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(FakeGate, "finish", broken)
+    bench = Bench(tmp_path, says(calls=[call("echo")]), tools=[echo()])
+    run(bench, prompt("go"))
+    assert [m.outcome for m in tool_messages(bench)] == [Outcome.TOOL_ERROR]
 
 
 def test_calls_are_judged_in_order_and_run_side_by_side(tmp_path: Path) -> None:
@@ -504,6 +521,68 @@ def test_a_shell_line_of_the_person_joins_the_conversation(tmp_path: Path) -> No
     asyncio.run(work())
 
 
+def test_a_prompt_sent_while_a_shell_line_runs_is_sent_after_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, says("heard"))
+    finished = run(bench, RunShell(line="read x < /dev/null; echo done"), prompt("and this"))
+    assert finished.end is RunEnd.DONE
+    said = [as_text(m.content) for m in bench.engine.messages() if isinstance(m, UserMessage)]
+    assert [text.splitlines()[-1] for text in said] == ["done", "and this"]
+
+
+def test_no_prompt_is_lost_when_one_beside_it_cannot_be_sent_or_is_interrupted(
+    tmp_path: Path,
+) -> None:
+    async def work() -> None:
+        bench = Bench(tmp_path, hangs("…"), says("one"), says("two"))
+        attaching, blocked = asyncio.Event(), asyncio.Event()
+
+        async def expand(message: UserMessage) -> UserMessage:
+            if "@slow" in as_text(message.content):
+                attaching.set()
+                await blocked.wait()
+            if "@bad" in as_text(message.content):
+                raise ToolError("It cannot be had")
+            return message
+
+        await bench.engine.start()
+        bench.engine._runner.expand_with(expand)
+        bench.engine.send(prompt("first"))
+        await until(lambda: [e for e in bench.events if isinstance(e, TextStreamed)])
+        for text in ("@slow a", "b", "@bad c"):
+            bench.engine.send(prompt(text))
+        bench.engine.send(prompt("d", queue=True))
+        bench.engine.send(Interrupt())
+        await attaching.wait()
+        bench.engine.send(Interrupt())  # while something is attached to the first of three
+        await until(lambda: not bench.engine.running)
+        said = [as_text(m.content) for m in bench.engine.messages() if isinstance(m, UserMessage)]
+        assert said == ["first", "@slow a", "b", "@bad c", "d"]
+        await bench.engine.close()
+
+    asyncio.run(work())
+
+
+def test_the_model_a_person_takes_while_one_is_being_chosen_stays(tmp_path: Path) -> None:
+    async def work() -> None:
+        bench = Bench(tmp_path)
+        chosen = asyncio.Event()
+
+        async def choose() -> tuple[str, str]:
+            await chosen.wait()
+            return "fake:one", "it is the only one"
+
+        bench.engine._parts.models.choose = choose  # type: ignore[method-assign]
+        await bench.engine.start()
+        bench.engine.send(SetModel(model="fake:two"))
+        chosen.set()
+        await bench.engine._seat.provider()
+        told = [event.reason for event in bench.events if isinstance(event, ModelChanged)]
+        assert told == ["you chose it"]
+        await bench.engine.close()
+
+    asyncio.run(work())
+
+
 def test_a_secret_in_a_result_reaches_neither_model_nor_disk(tmp_path: Path) -> None:
     bench = Bench(
         tmp_path, says(calls=[call("echo", a="hunter2-secret")]), says("ok"), tools=[echo()]
@@ -523,5 +602,53 @@ def test_quitting_in_the_middle_of_a_run_ends_everything(tmp_path: Path) -> None
         assert bench.servers.stopped
         assert bench.provider.closed
         assert lines(bench, tmp_path)[-1]["stop"] == "interrupted"
+
+    asyncio.run(work())
+
+
+def test_a_repeated_call_is_a_new_decision_about_the_same_arguments(tmp_path: Path) -> None:
+    ends = [Outcome.UNKNOWN, Outcome.OK]
+    seen: list[object] = []
+
+    async def pay(invocation: Invocation) -> ToolResult:
+        seen.append(dict(invocation.arguments))
+        return ToolResult(content=(Text("?"),), outcome=ends.pop(0))
+
+    async def work() -> None:
+        made = call("pay", to="ann", amount=5)
+        bench = Bench(
+            tmp_path,
+            says(calls=[made]),
+            says("nobody knows"),
+            says("paid"),
+            tools=[FakeTool(name="pay", work=pay)],
+            asks=["pay"],
+        )
+
+        async def answer(count: int, reply: Answer) -> None:
+            await until(lambda: len(bench.of(ApprovalRequested)) == count)
+            question = bench.of(ApprovalRequested)[-1].question
+            bench.engine.send(AnswerApproval(question_id=question.id, reply=Reply(answer=reply)))
+
+        await bench.engine.start()
+        bench.engine.send(prompt("pay ann"))
+        await answer(1, Answer.YES)
+        await bench.finished()
+        bench.engine.send(RepeatCall(call_id="other"))
+        await until(lambda: bench.of(Noticed))
+        assert "no such call" in bench.of(Noticed)[-1].what
+        bench.engine.send(RepeatCall(call_id=made.id))
+        await answer(2, Answer.YES)
+        await bench.finished(2)
+        first, second = tool_messages(bench)
+        assert seen == [{"to": "ann", "amount": 5}] * 2
+        assert first.call_id != second.call_id
+        assert second.outcome is Outcome.OK
+        reply = bench.engine.messages()[-1]
+        assert isinstance(reply, AssistantMessage) and reply.text == "paid"
+        bench.engine.send(RepeatCall(call_id=made.id))  # it is settled now
+        await until(lambda: len(bench.of(Noticed)) == 2)
+        assert len(seen) == 2
+        await bench.engine.close()
 
     asyncio.run(work())

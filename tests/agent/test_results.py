@@ -134,7 +134,7 @@ def test_what_output_sends_to_files_is_named_and_not_shown(tmp_path: Path) -> No
         Resource(uri="file:///a.csv", mime="text/csv", text="x,hunter2hunter2\n"),
         Resource(uri="x", blob=base64.b64encode(b"say hunter2hunter2").decode()),
         Image(data=PIXEL, mime="image/png"),
-        Text(f"{NOTE}a warning]"),
+        Text(f"{NOTE}a warning]", own=True),
     )
     output = {"text": "artifact", "resource": "artifact", "image": "artifact"}
     message = _shown(tmp_path, ToolResult(content=parts), output=output)
@@ -149,7 +149,7 @@ def test_what_output_sends_to_files_is_named_and_not_shown(tmp_path: Path) -> No
     assert blob.read_text() == "say [redacted:TOKEN]"
     kinds = [part.of for part in message.content if isinstance(part, Artifact)]
     assert kinds == ["text", "resource", "resource", "image"]
-    assert message.content[-1] == Text(f"{NOTE}a warning]")
+    assert message.content[-1] == Text(f"{NOTE}a warning]", own=True)
     read = _read(message)
     assert all(str(path) in read for path in (text, table, blob, image))
     assert "plain speech" not in read and "x,[" not in read

@@ -24,6 +24,9 @@ AREAS = {
     "calls": "Calls",
     "floods": "Floods",
     "transcript": "Transcript",
+    "gating": "The gate, with scanners and redaction",
+    "undoing": "Looking at a workspace around calls",
+    "pinning": "Comparing definitions of tools",
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Inside
 from tests.llm import ScriptedModel, call, say
 from tests.proof.house import House, running, server
 from tests.waiting import wait_for
@@ -66,13 +67,13 @@ def test_get_shows_the_entry_and_the_three_lists(house: House) -> None:
     assert "srv__echo" in text.out
 
 
-def test_test_tells_whether_a_server_works(house: House) -> None:
+def test_test_tells_whether_a_server_works(house: Inside) -> None:
     house.write(GOOD, server("bad", "exits", "--code", 3), server("off", "echo", disabled="true"))
     good = house.kage("mcp", "test", "srv", "--json")
     assert good.code == 0
     assert (good.json["state"], good.json["tools"]) == ("connected", 9)
     assert good.json["ready_ms"] > 0
-    bad = house.kage("mcp", "test", "bad")
+    bad = house.outside("mcp", "test", "bad")
     assert bad.code == 1
     assert "failed" in bad.out
     assert len(bad.lines("kage: handshake", "exit code 3")) == 1

@@ -13,7 +13,7 @@ import pytest
 from kage.cli.init import PROJECT_STARTER, STARTER
 from kage.cli.logs import rules
 from kage.core.errors import UsageError
-from tests.cli.conftest import Kage
+from tests.cli.conftest import Inside, Kage
 from tests.proof.house import House, server
 
 ROOT = Path(__file__).parents[2]
@@ -116,13 +116,13 @@ def test_the_shipped_stub_does_everything_right(house: House, protocol: str) -> 
         assert house.kage("mcp", "call", "try__sleep", "seconds=0").out == "slept 0 s\n"
 
 
-def test_the_debug_log_goes_to_a_file_by_name_and_level_and_hides_secrets(house: House) -> None:
+def test_the_debug_log_goes_to_a_file_by_name_and_level_and_hides_secrets(house: Inside) -> None:
     house.write(server("srv", "echo", env='{ MY_TOKEN = "${SECRET}" }'))
     quiet = {"SECRET": "s3cr3t-value"}
     file = house.data / "debug.log"
-    assert house.kage("mcp", "test", "srv", environ=quiet).code == 0
+    assert house.outside("mcp", "test", "srv", environ=quiet).code == 0
     assert not file.exists()
-    ended = house.kage("mcp", "test", "srv", environ={**quiet, "KAGE_LOG": "mcp.*=debug"})
+    ended = house.outside("mcp", "test", "srv", environ={**quiet, "KAGE_LOG": "mcp.*=debug"})
     assert ended.code == 0
     assert "DEBUG" not in ended.out + ended.err
     text = file.read_text()
@@ -130,9 +130,9 @@ def test_the_debug_log_goes_to_a_file_by_name_and_level_and_hides_secrets(house:
     assert "s3cr3t" not in text
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.unlink()
-    house.kage("mcp", "test", "srv", environ={**quiet, "KAGE_LOG": "agent.*=debug"})
+    house.outside("mcp", "test", "srv", environ={**quiet, "KAGE_LOG": "agent.*=debug"})
     assert file.read_text() == ""
-    wrong = house.kage("mcp", "test", "srv", environ={**quiet, "KAGE_LOG": "mcp=loud"})
+    wrong = house.outside("mcp", "test", "srv", environ={**quiet, "KAGE_LOG": "mcp=loud"})
     assert (wrong.code, wrong.out) == (2, "")
     assert "mcp.*=debug" in wrong.err
 

@@ -136,6 +136,35 @@ def test_what_cannot_be_imported_is_said(
     assert not house.config.exists()
 
 
+def test_what_only_ones_own_file_may_say_is_taken_only_when_asked(
+    house: House, kage: Kage, tmp_path: Path
+) -> None:
+    file = tmp_path / "servers.json"
+    powers = {"locked": True, "allow_sampling": True, "roots": ["/"]}
+    web = {
+        "url": "https://h.invalid/mcp",
+        "headers_command": ["print-token"],
+        "oauth": {"client_id": "x", "idp_id_token_command": ["print-id"]},
+        "locked": True,
+    }
+    held = {"a": {"command": "x", "env_pass": ["*", "HTTPS_PROXY"], **powers}, "b": web}
+    file.write_text(json.dumps({"mcpServers": held}))
+    taken = kage("mcp", "import", str(file), "--apply")
+    assert servers(house) == {
+        "a": {"command": "x", "env_pass": ["HTTPS_PROXY"]},
+        "b": {"url": "https://h.invalid/mcp", "oauth": {"client_id": "x"}},
+    }
+    for key in ("locked", 'env_pass "*"', "roots", "headers_command", "oauth.idp_id_token_command"):
+        assert f"{key} is left out: only your own config.toml may" in taken.out
+    house.config.unlink()
+    assert kage("mcp", "import", str(file), "--apply", "--with-powers").code == 0
+    assert servers(house) == held
+    codex = tmp_path / "codex.toml"
+    codex.write_text('[mcp_servers.c]\ncommand = "x"\nenv_vars = ["*"]\n')
+    assert 'env_pass "*" is left out' in kage("mcp", "import", str(codex), "--apply").out
+    assert servers(house)["c"] == {"command": "x"}
+
+
 def test_a_file_of_bad_entries_alone_is_a_failure(kage: Kage, tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     file.write_text('{"mcpServers": {"a\\u001b[31m": {"command": 1}}}')

@@ -28,11 +28,12 @@ from kage.core.events import (
     ApprovalRequested,
     Event,
     MessageAppended,
+    ModeChanged,
     Noticed,
     RunFinished,
     TrustRequested,
 )
-from kage.core.gate import Answer, Reply
+from kage.core.gate import Answer, Mode, Reply
 from kage.core.messages import Outcome, ToolMessage
 from kage.core.servers import ServerState
 from kage.core.trust import TrustAnswer
@@ -252,5 +253,23 @@ def test_an_edit_before_anybody_watches_is_seen_and_old_mistakes_are_told_once(
             told = kage.said("config.toml:2")
             assert len(told) == 2  # at the start, and now
             assert "mend it" in told[1].fix
+
+    _run(main, monkeypatch, tmp_path)
+
+
+def test_a_stricter_mode_counts_at_once_and_what_is_read_once_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with running(tmp_path, "theme = 'nord'") as kage:
+            kage.write("theme = 'nord'", "[permissions]", "mode = 'deny'")
+            await until(lambda: kage.said("permissions.mode", "from now on"))
+            assert kage.engine.mode is Mode.DENY
+            assert ModeChanged(mode=Mode.DENY) in kage.events
+            kage.write("theme = 'dracula'", "[mcp]", "defer_tools = 'never'", "[permissions]")
+            await until(lambda: kage.said("next start"))
+            [later] = kage.said("next start")
+            assert later.what.startswith("theme, mcp.defer_tools, permissions.mode: ")
+            assert kage.engine.mode is Mode.DENY  # nothing that loosens is put in force by a file
 
     _run(main, monkeypatch, tmp_path)

@@ -49,6 +49,12 @@ def test_a_key_in_a_variable_keeps_its_lines(files: Files) -> None:
     assert ("private_key", PEM) in secrets
 
 
+VOUCHED = (
+    'grant = "identity_assertion"\nclient_id = "x"\nclient_secret = "x"\n'
+    'issuer = "https://a.example"\nidp_token_endpoint = "https://b.example/token"\n'
+)
+
+
 @pytest.mark.parametrize(
     ("lines", "word"),
     [
@@ -57,6 +63,11 @@ def test_a_key_in_a_variable_keeps_its_lines(files: Files) -> None:
         ('grant = "client_credentials"\nclient_id = "x"', "needs client_secret"),
         ('grant = "password"', "not known"),
         ('grant = "identity_assertion"\nclient_id = "x"', "needs issuer, client_secret, idp_token"),
+        (f'{VOUCHED}idp_client_id = "y"', "needs idp_id_token or idp_id_token_command"),
+        (
+            f'{VOUCHED}idp_client_id = "y"\nidp_id_token = "z"\nidp_id_token_command = ["w"]',
+            "beside",
+        ),
         ("redirect_port = 70000", "out of range"),
         ('client_metadata_url = "https://kage.example"', "no such address"),
         ('client_metadata_url = "http://kage.example/x"', "no such address"),
@@ -76,7 +87,13 @@ def test_a_server_that_is_started_has_nothing_to_sign_in_to(files: Files) -> Non
 
 
 @pytest.mark.parametrize(
-    "line", ['client_secret = "x"', 'scopes = ["${HOME}"]', 'issuer = "https://10.0.0.1"']
+    "line",
+    [
+        'client_secret = "x"',
+        'scopes = ["${HOME}"]',
+        'issuer = "https://10.0.0.1"',
+        'idp_id_token_command = ["x"]',
+    ],
 )
 def test_a_project_names_no_secret_and_reads_no_variable(files: Files, line: str) -> None:
     head = '[mcp.servers.r.oauth]\nclient_id = "x"\n'

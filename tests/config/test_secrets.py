@@ -21,6 +21,12 @@ from kage.config.secrets import HIDDEN, everywhere, hidden, literals, shown, wit
         ({"args": ["--token", "abc"]}, "args.1", "abc", "TOKEN"),
         ({"args": ["--api-key=abc"]}, "args.0", "abc", "API_KEY"),
         ({"headers_command": ["x", "--password", "abc"]}, "headers_command.2", "abc", "PASSWORD"),
+        (
+            {"oauth": {"idp_id_token_command": ["x", "--secret=abc"]}},
+            "oauth.idp_id_token_command.1",
+            "abc",
+            "SECRET",
+        ),
         ({"url": "https://me:abc@h/"}, "url", "abc", "S_1_PASSWORD"),
         ({"url": "https://h/?a=b&api_key=abc"}, "url", "abc", "S_1_TOKEN"),
         ({"oauth": {"client_secret": "abc"}}, "oauth.client_secret", "abc", "S_1_CLIENT_SECRET"),

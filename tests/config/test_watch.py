@@ -11,20 +11,24 @@ from pathlib import Path
 import pytest
 
 from kage.config.watch import Names, Pace, watch
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 ANEW = "(anew)"
 QUICK = Pace(step=20, burst=200)
 
 
 class Follower:
-    """Follows files, and a fence: another file whose changes say that all before it was told."""
+    """Follows files, and fences: other files whose changes say that all before it was told.
+
+    Each is used in its turn: what is still told of the one before says nothing.
+    """
 
     def __init__(
         self, folder: Path, *files: Path, listed: Callable[[], Iterable[Path]] | None = None
     ) -> None:
-        self._fence = folder / "fence"
-        self._fence.write_text("")
+        self._fences = [folder / f"fence{number}" for number in range(8)]
+        for fence in self._fences:
+            fence.write_text("")
         self._files = listed or (lambda: files)
         self.told: list[Names] = []
         self.stop = asyncio.Event()
@@ -35,23 +39,26 @@ class Follower:
             self.told.append(changed)
 
     def _watched(self) -> list[Path]:
-        return [*self._files(), self._fence]
+        return [*self._files(), *self._fences]
 
     async def heard(self) -> set[str]:
         """Give the names of what was told up to now, ANEW for a watch that was set up."""
 
+        fence = self._fences.pop(0)
+        self._fences.append(fence)
+
         def knocked() -> bool:  # more than once: it may just be set up anew
-            self._fence.write_text("again")
-            return any(str(self._fence) in changed for changed in self.told)
+            fence.write_text("again")
+            return any(str(fence) in changed for changed in self.told)
 
         await until(knocked)
         names = {os.path.basename(path) for changed in self.told for path in changed or (ANEW,)}
         self.told.clear()
-        return names - {"fence"}
+        return {name for name in names if not name.startswith("fence")}
 
     async def ended(self) -> None:
         self.stop.set()
-        await asyncio.wait_for(self.task, 10)
+        await asyncio.wait_for(self.task, DEADLINE)
 
 
 def _append(file: Path) -> None:
@@ -182,7 +189,7 @@ def test_it_ends_soon_also_when_nothing_ever_changes(tmp_path: Path) -> None:
         other = Follower(tmp_path, tmp_path / "config.toml")
         await until(lambda: other.told)
         other.task.cancel()
-        await asyncio.wait([other.task], timeout=10)
+        await asyncio.wait([other.task], timeout=DEADLINE)
         assert other.task.cancelled()
 
     asyncio.run(main())

@@ -40,6 +40,11 @@ async def _adding(kage: House, context: Json) -> None:
     await kage.call("add_numbers", {"a": 5, "b": 3})
 
 
+async def _each(kage: House, context: Json) -> None:
+    for name in tuple(kage.tools):
+        await kage.call(name)
+
+
 async def _reconnecting(kage: House, context: Json) -> None:
     await kage.call("test_reconnection")
 
@@ -80,7 +85,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "json-schema-ref-no-deref": _listing,
     "tools_call": _adding,
     "request-metadata": _adding,
-    "http-standard-headers": _adding,
+    "http-standard-headers": _each,
     "sse-retry": _reconnecting,
     "elicitation-sep1034-client-defaults": _defaults,
     "sep-2322-client-request-state": _rounds,

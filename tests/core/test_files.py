@@ -22,6 +22,15 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
         reading(tmp_path / "none")
 
 
+def test_a_link_is_followed_only_where_a_person_may_have_put_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"theirs")
+    link = tmp_path / "link"
+    link.symlink_to("file")
+    assert content(link) == b"theirs"
+    with pytest.raises(OSError):
+        reading(link, follow=False)
+
+
 def test_a_new_file_is_for_its_owner_alone_and_read_whole(tmp_path: Path) -> None:
     file = tmp_path / "file"
     descriptor = opened(file, os.O_WRONLY | os.O_CREAT)

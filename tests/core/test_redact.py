@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kage.core.redact import MIN_LENGTH, Redactor
+from kage.core.redact import MIN_LENGTH, Redactor, Stream
 
 SECRET = st.text(st.characters(codec="utf-8"), min_size=8, max_size=60)
 
@@ -65,3 +65,86 @@ def test_the_longer_of_two_secrets_is_replaced_whole():
 
 def test_without_secrets_text_passes():
     assert Redactor()("anything") == "anything"
+
+
+@given(
+    st.lists(st.text("ab1", min_size=6, max_size=12), min_size=1, max_size=3),
+    st.lists(st.text("ab1x…", max_size=12), max_size=12),
+)
+def test_a_text_in_pieces_comes_out_as_it_would_whole(secrets, pieces):
+    redact = Redactor()
+    for number, secret in enumerate(secrets):
+        redact.add(f"S{number}", secret)
+    stream = Stream(redact)
+    told = [stream.feed(piece) for piece in pieces]
+    assert "".join([*told, stream.flush()]) == redact("".join(pieces))
+
+
+@given(SECRET, st.integers(1, 7))
+def test_no_piece_of_a_stream_shows_the_start_of_a_secret(secret, size):
+    for form in (secret, secret.encode().hex(), quote(secret, safe="")):
+        redact = redactor(secret)
+        stream = Stream(redact)
+        whole = f"{form}. "
+        told = [stream.feed(whole[at : at + size]) for at in range(0, len(whole), size)]
+        assert "".join([*told, stream.flush()]) == redact(whole)
+
+
+def test_what_cannot_be_a_secret_is_not_held_back():
+    stream = Stream(redactor("sk-12345678"))
+    assert stream.feed("hello ") == "hello "
+    assert stream.feed("sk-1") == ""
+    assert stream.feed("x") == "sk-1x"
+
+
+def test_a_key_of_several_lines_is_known_by_each_of_its_lines():
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w\nabcdefghijklmnopqrst\n-----END KEY-----"
+    redact = redactor(key)
+    assert redact("log: abcdefghijklmnopqrst") == "log: [redacted:TOKEN]"
+    assert redact("-----BEGIN KEY-----") == "-----BEGIN KEY-----"
+
+
+def test_the_secrets_of_a_text_can_be_named():
+    redact = redactor("sk-12345678")
+    redact.add("OTHER", "another-one")
+    assert redact.names_in("x sk-12345678 " + b"sk-12345678".hex()) == ("TOKEN",)
+
+
+def test_what_a_cut_left_of_a_secret_is_replaced_too():
+    redact = redactor("sk-1234567890abcdef")
+    assert redact("key sk-1234567890ab… and sk-12…") == "key [redacted:TOKEN]… and sk-12…"
+
+
+def test_a_secret_of_other_letters_is_found_in_bytes_read_as_latin_1():
+    redact = redactor("pässwörd-ß")
+    assert redact("pässwörd-ß".encode().decode("latin-1")) == "[redacted:TOKEN]"
+
+
+@given(
+    st.lists(st.text("ab1", min_size=6, max_size=12), min_size=1, max_size=3),
+    st.lists(st.text("ab1x", max_size=12) | st.none(), max_size=12),
+)
+def test_a_pause_shows_little_and_nothing_twice(secrets, pieces):
+    redact = Redactor()
+    for number, secret in enumerate(secrets):
+        redact.add(f"S{number}", secret)
+    stream, told = Stream(redact), []
+    for piece in pieces:
+        told.append(stream.pause() if piece is None else stream.feed(piece))
+    whole = "".join([*told, stream.flush()])
+    assert not redact.names_in(whole)
+    text = "".join(filter(None, pieces))
+    if not redact.names_in(text):
+        assert whole == text
+    elif None not in pieces:
+        assert whole == redact(text)
+
+
+def test_a_pause_shows_an_ordinary_ending_and_no_long_start_of_a_secret():
+    stream = Stream(redactor("sk-12345678"))
+    assert stream.feed("Now the tasks") == "Now the task"
+    assert (stream.pause(), stream.pause()) == ("s", "")
+    assert stream.feed(" are") == " are"
+    assert stream.feed(" sk-123456") == " "
+    assert stream.pause() == ""
+    assert stream.feed("78.") == "[redacted:TOKEN]."

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 _ids = itertools.count(1)
+_MARKS = re.compile(r'<untrusted from="[^"]*" mark="\w+">\n?|\n?</untrusted mark="\w+">')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +143,7 @@ class Request:
 
     @property
     def results(self) -> Sequence[str]:
-        """The text of every tool result in the conversation, in order."""
+        """The text of every tool result in the conversation, without the marks around it."""
         found: list[str] = []
         for message in self.messages:
             if message["role"] == "tool":
@@ -152,7 +154,7 @@ class Request:
                     for block in message["content"]
                     if block["type"] == "tool_result"
                 ]
-        return found
+        return [_MARKS.sub("", text) for text in found]
 
     @property
     def last_result(self) -> str:

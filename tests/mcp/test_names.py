@@ -17,6 +17,8 @@ from kage.mcp.names import (
     exposed_name,
     exposed_names,
     nearest,
+    owners,
+    why_named,
 )
 
 parts = st.text(alphabet="abZ09.-", min_size=1, max_size=6)
@@ -116,3 +118,32 @@ def test_an_unknown_name_is_answered_with_the_nearest_or_with_all() -> None:
     assert "github" in did_you_mean("githb", ["github", "files"])
     assert "files, github" in did_you_mean("qqqq", ["github", "files"])
     assert did_you_mean("x", []) == "None is configured"
+
+
+def test_the_server_a_name_is_about_is_found_in_any_spelling() -> None:
+    known = ("git", "git.hub", "git_hub")
+    for text in ("git__log", "mcp__git__log", "mcp:git:log", "git/log"):
+        assert owners(text, known) == (("git", "log"),)
+    assert owners("git_hub__log", known) == (("git.hub", "log"), ("git_hub", "log"))
+    assert owners("git.hub__a__b", known) == (("git.hub", "a__b"),)
+    assert owners("mcp:git.hub", known) == (("git.hub", ""),)
+    assert owners("gitlog", known) == owners("", known) == ()
+
+
+@given(server=servers, names=st.lists(originals, min_size=1, max_size=4), others=st.lists(servers))
+def test_a_name_that_was_changed_has_a_reason_and_is_found_again(
+    server: str, names: list[str], others: list[str]
+) -> None:
+    for original, exposed in exposed_names(server, names, servers=others).items():
+        why = why_named(server, original, names, servers=others)
+        assert bool(why) == (exposed != f"{server}__{original}")
+        assert any(owner == server for owner, _ in owners(exposed, [server]))
+
+
+def test_each_reason_for_another_name_is_told() -> None:
+    assert why_named("git", "log", ["log"]) == ""
+    assert "other characters become _" in why_named("git", "a b", ["a b"])
+    assert "the server is my_srv there" in why_named("my.srv", "log", ["log"])
+    assert "the server a_b has the same prefix" in why_named("a.b", "x", ["x"], servers=("a_b",))
+    assert "64" in why_named("git", "x" * 99, ["x" * 99])
+    assert "another tool" in why_named("git", "a b", ["a b", "a_b"])

@@ -66,6 +66,7 @@ def call(
     *,
     workspace: Path,
     by_hand: bool = False,
+    again: bool = False,
 ) -> CallRequest:
     """Make a call of ``tool``."""
     return CallRequest(
@@ -74,6 +75,7 @@ def call(
         arguments=arguments or {},
         workspace=workspace,
         by_hand=by_hand,
+        again=again,
     )
 
 

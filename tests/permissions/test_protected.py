@@ -57,7 +57,7 @@ def test_kages_own_folders_are_protected_whole(protected, paths, workspace):
         paths.config / "plugins" / "x.lua",
         paths.data / "grants.toml",
         paths.data / "trust.toml",
-        paths.data / "pins.toml",
+        paths.data / "pins" / "x.v1.json",
         paths.data / "decisions" / "2026-01.jsonl",
         paths.data / "sessions" / "s1" / "session.jsonl",
         workspace / ".kage" / "config.toml",
@@ -155,6 +155,15 @@ def test_reading_kages_files_is_no_change(protected, workspace):
         "echo 'unfinished > .mcp.json",
         "curl -o.mcp.json x",
         "curl --output=.mcp.json x",
+        "D=.mcp; echo x > $D.json",
+        "D=.mcp; tee ${{D}}.json",
+        "for d in .kage; do echo x > $d/config.toml; done",
+        'echo x > ".mcp"\\.json',
+        'echo x > ".mcp""".json',
+        'tee ".mcp"\\.json < x',
+        "python3 -c \"open('.mcp.json', 'w')\"",
+        "python3 -c \"open('{config}/config.toml', 'w')\"",
+        "perl -e 'unlink \".mcp.json\"'",
     ],
 )
 def test_a_line_that_names_kages_own_files_is_found(protected, paths, workspace, line):
@@ -188,3 +197,11 @@ def test_odd_places_do_not_make_it_fail(protected):
     for place in (Path("/\ud800"), Path("/" + "x" * 5000), Path("/")):
         protected(place)
         protected.uproots(place)
+
+
+def test_a_lock_file_is_protected_once_it_is_there(paths: Paths, workspace: Path) -> None:
+    lock = workspace / "mcp.lock"
+    assert not Protected.of(paths, workspace)(lock)  # a new one can only add friction
+    lock.write_text("{}")
+    assert Protected.of(paths, workspace)(lock)
+    assert not Protected.of(paths, workspace)(workspace / "uv.lock")

@@ -194,6 +194,9 @@ def test_a_line_whose_every_command_is_allowed_runs(line):
         "cat $(ls $(rm x))",
         "cat $(<x)",
         'git status "${x/a/$(rm x)}"',
+        '"ls"\\x',  # runs lsx
+        "'ls'\\x a",
+        '"git"\\x status',
     ],
 )
 def test_a_line_with_anything_else_in_it_does_not(line):
@@ -366,6 +369,8 @@ def test_a_pattern_without_wildcards_allows_exactly_its_line(text):
         "sudo " * 2000 + "rm -rf /",
         "true; " * 3000 + "A=1 sudo 'rm' -rf /",
         "true; (( ; A=1 env B=2 /bin/rm -rf /",
+        'rm "-r"\\f x',
+        "'r'\\m -rf x",
     ],
 )
 def test_a_denied_command_is_found_wherever_it_stands(line):
@@ -466,6 +471,110 @@ def test_a_redirection_is_allowed_when_the_pattern_spells_it():
     assert not allowed("make all > other.log", "make *")
     assert not allowed("make all > x > build.log", "make * > build.log")
     assert not allowed("make; ls > build.log", "make *", "ls * > x")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        ("git *", "git --exec-path=/tmp/evil status"),
+        ("git *", "git --config-env=core.pager=X log"),
+        ("git *", "git -c core.pager=evil log"),
+        ("git *", "git {-c,core.pager=x} log"),
+        ("git *", "git [-]c core.pager=x log"),
+        ("git *", "git $x log"),
+        ("git *", "for x in --exec-path=/tmp; do git $x log; done"),
+        ("git *", "for x in 'a -c core.pager=evil'; do git log$x; done"),
+        ("git *", "git rebase -x 'rm x'"),
+        ("git *", "git rebase --exe='rm x'"),
+        ("git *", "git submodule foreach 'rm x'"),
+        ("git *", "git bisect run rm"),
+        ("git *", "git grep -O/bin/sh x"),
+        ("git *", "git fetch --upload-pack=evil"),
+        ("git *", "git ls-remote 'ext::sh -c x'"),
+        ("git *", "git clone --config core.pager=evil x"),
+        ("git *", "git config core.pager evil"),
+        ("find *", "find . -delete"),
+        ("find *", "find . -fprintf x y"),
+        ("find *", "find . $x rm {} +"),
+        ("find *", "find . -ex{ec,} rm {} +"),
+        ("find *", "find . {-exec,rm,{},+}"),
+        ("find *", "find . -[e]xec rm {} +"),
+        ("find *", "find . *"),
+        ("fd *", "fd x --exec=rm"),
+        ("fd *", "fd x -xrm"),
+        ("fd *", "fd -Hx rm"),
+        ("fd *", "fd --exec-b rm"),
+        ("rg *", "rg --pre=evil x"),
+        ("tar *", "tar cf x y --checkpoint-action=exec=sh"),
+        ("sort *", "sort --compress-program=evil x"),
+        ("sed *", "sed -i s/a/b/ x"),
+        ("printf *", "printf -v PATH /tmp/evil"),
+        ("printf *", "for x in -v; do printf $x PATH evil; done"),
+        ("test *", "for x in 'a[$(rm x)]'; do test -v \"$x\"; done"),
+        ("cat docs/*", "cat docs/a /etc/passwd"),
+        ("cat docs/*", "cat docs/../secret"),
+        ("cat docs/*", "cat docs/.''./secret"),
+        ("cat docs/*", "cat docs/{a,../../secret}"),
+        ("cat docs/*", "cat docs/$x"),
+        ("cat docs/*", "cat docs/.?/secret"),
+        ("cat docs/*", "cat docs/.*/secret"),
+        ("git *", "git log --output=.bashrc"),
+        ("cat docs/*", "cat docs/a\\ b"),
+        ("curl https://good.test/*", "curl https://good.test/x -o .bashrc"),
+        ("rm build/*", "rm build/x y"),
+        ("rm build/?", "rm build/*"),
+        ("rm -r ?", "rm -r /"),
+        ("rm -r ?", "rm -r ~"),
+        ("rm -r ?", "rm -r *"),
+    ],
+)
+def test_a_rule_lets_no_more_run_than_a_person_reads_in_it(pattern, line):
+    assert not allowed(line, pattern)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "line"),
+    [
+        (("cd *", "./build.sh"), "cd /tmp && ./build.sh"),
+        (("cd *", "bash build.sh"), "cd /tmp; bash build.sh"),
+        (("pushd *", "bin/run *"), "pushd x && bin/run y"),
+        (("ls *", "r* *"), "read PATH; ls"),
+        (("ls *", "t* *"), "trap 'rm x' EXIT; ls"),
+        (("ls *", "s* *"), "shopt -s expand_aliases; ls"),
+    ],
+)
+def test_rules_together_let_no_more_run_than_each_of_them(patterns, line):
+    assert not allowed(line, *patterns)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        ("git *", "git log --oneline -n 3"),
+        ("git *", "git add *.py stash@{0}"),
+        ("git *", "git commit -m 'a -c b'"),
+        ("git -c *", "git -c a=b log"),
+        ("git bisect *", "git bisect run make"),
+        ("git config user.name *", "git config user.name x"),
+        ("find *", "find . -name '*.py' -newer a"),
+        ("find . -delete", "find . -delete"),
+        ("printf *", "printf '%s' $x"),
+        ("cat docs/*", "cat docs/a/b.md"),
+        ("cat docs/*", "cat docs/*.md"),
+        ("cat docs/*", "cat docs/*"),
+        ("curl https://good.test/*", "curl https://good.test/a/b.json"),
+        ("./gradlew *", "./gradlew test --info"),
+        ("rm build/?", "rm build/x"),
+        ("trap *", "trap - EXIT"),
+    ],
+)
+def test_what_a_person_reads_in_a_rule_runs(pattern, line):
+    assert allowed(line, pattern)
+
+
+def test_going_elsewhere_and_running_what_is_found_by_name_is_each_rules_own():
+    assert allowed("cd sub && npm test", "cd *", "npm test")
+    assert allowed("cd sub && /usr/bin/make", "cd *", "/usr/bin/make")
 
 
 def test_the_most_specific_pattern_is_the_one_used():

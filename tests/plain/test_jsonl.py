@@ -32,3 +32,10 @@ def test_a_line_stays_one_line_and_is_always_utf_8() -> None:
     assert line.splitlines()[0].startswith('{"type": "tool_queued"')
     assert "\n" not in line
     line.encode()
+
+
+def test_no_character_a_terminal_obeys_stands_in_a_line() -> None:
+    arguments = {"a": "\x1b[2J\x9b2J\x7f\x85"}
+    line = to_line(ToolQueued(call=ToolCall(id="c1", name="t", arguments=arguments), spec=None))
+    assert not any(ord(sign) < 32 or 127 <= ord(sign) < 160 for sign in line)
+    assert json.loads(line)["call"]["arguments"] == arguments

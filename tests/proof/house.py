@@ -19,10 +19,10 @@ from tests.llm import ScriptedModel
 from tests.processes import carrying
 from tests.stubs import stub
 from tests.tui.terminal import Terminal
-from tests.waiting import wait_for
+from tests.waiting import DEADLINE, wait_for
 
 KAGE = (sys.executable, "-m", "kage")
-TIME = 40.0  # seconds one command may take before the test gives up
+TIME = 80.0  # seconds one command may take before the test gives up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +131,7 @@ class House:
         """Give every living process that belongs to this house."""
         return carrying(f"HOME={self.home}\0")
 
-    def empty(self, *, within: float = 6.0) -> None:
+    def empty(self, *, within: float = DEADLINE) -> None:
         """Wait until no process is left."""
         wait_for(lambda: not self.processes(), deadline=within, what="every process is gone")
 
@@ -176,7 +176,7 @@ def house(own_home: Path, tmp_path: Path) -> Iterator[House]:
     workspace.mkdir()
     made = House(own_home, workspace)
     yield made
-    made.empty(within=8.0)
+    made.empty()
 
 
 Script = Callable[..., ScriptedModel]

@@ -88,17 +88,26 @@ def tap_unsealed(patch: pytest.MonkeyPatch) -> None:
 
 def log_silent(patch: pytest.MonkeyPatch) -> None:
     """Nothing is written into the decision log."""
+
+    async def nothing(self: DecisionLog, *_: Any, **__: Any) -> bool:
+        return True
+
     patch.setattr(DecisionLog, "append", lambda self, *_, **__: True)
+    patch.setattr(DecisionLog, "write", nothing)
 
 
 def log_halved(patch: pytest.MonkeyPatch) -> None:
     """How calls ended is not recorded."""
-    append = DecisionLog.append
+    append, write = DecisionLog.append, DecisionLog.write
 
     def decisions(self: DecisionLog, kind: str, *words: Any, **named: Any) -> bool:
         return kind == "outcome" or append(self, kind, *words, **named)
 
+    async def written(self: DecisionLog, kind: str, *words: Any, **named: Any) -> bool:
+        return kind == "outcome" or await write(self, kind, *words, **named)
+
     patch.setattr(DecisionLog, "append", decisions)
+    patch.setattr(DecisionLog, "write", written)
 
 
 MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {

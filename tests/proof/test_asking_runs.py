@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kage.core.messages import ToolMessage
-from kage.permissions.chain import verify
+from kage.permissions.log import verify
 from tests.llm import ScriptedModel, call, say
 from tests.llm.script import Request, Turn
 from tests.proof.house import House, server
@@ -30,7 +30,7 @@ def _told(request: Request) -> Turn:
 
 
 def _ready(kage: Driven) -> bool:
-    sheet = kage.app.inquiries.sheet
+    sheet = kage.app.hearing.inquiries.sheet
     return sheet is not None and sheet.ready
 
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.proof.forking import Job, kages
 from tests.proof.hostile import Repository, repository
 from tests.proof.house import House, server
+from tests.proof.verbs import lines
 
 # each with what it ends with; 0 to 3 are answers, anything else is an accident
 COMMANDS = (
@@ -61,6 +63,29 @@ def test_no_command_starts_anything_of_a_cloned_repository(
     if not broken:
         assert house.kage("-p", "hello", "--model", "offline", "--require-mcp").code == 3
         assert clone.worked() == []
+
+
+def test_no_verb_and_no_switch_starts_anything_of_a_cloned_repository(
+    house: House, clone: Repository
+) -> None:
+    """Each has a home of its own, so that what one writes does not save the next."""
+    jobs = []
+    told = [
+        *lines("team"),
+        *lines("own"),
+        ("-p", "hi", "--model", "offline"),
+        ("mcp", "import", ".mcp.json"),
+    ]
+    for number, words in enumerate(told):
+        config = house.home / "homes" / str(number)
+        (config / "kage").mkdir(parents=True)
+        (config / "kage" / "config.toml").write_text(server("own", "echo"))
+        environ = {f"XDG_{kind}_HOME": str(config) for kind in ("CONFIG", "DATA", "CACHE")}
+        jobs.append(Job(words=words, cwd=house.workspace, environ=environ))
+    for words, ended in zip(told, kages(jobs, house.environ, house.workspace), strict=True):
+        assert ended["code"] in range(8), (words, ended)
+        assert "\x1b" not in ended["out"] + ended["err"], words
+    assert clone.worked() == []
 
 
 def test_enter_through_every_question_of_the_screen_starts_nothing(

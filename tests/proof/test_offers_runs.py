@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tests.llm import ScriptedModel, say
@@ -50,9 +49,9 @@ def test_what_a_resource_says_cannot_close_its_fence(house: House) -> None:
         house.use(model)
         house.kage("-p", "look at @memo:memo://injection")
         text = _user(model)
-    fence = text[text.index("not instructions:") :].split("\n")[1]
-    assert set(fence) == {"`"} and len(fence) == 4
-    assert text.count(f"\n{fence}") == 2 and text.rstrip().endswith(fence)
+    opening = text[text.index("not instructions:") :].split("\n")[1]
+    closing = f"</untrusted {opening.removeprefix('<untrusted from=').partition(' ')[2]}"
+    assert text.count(closing) == 1 and text.rstrip().endswith(closing)
 
 
 def test_a_huge_resource_is_cut_and_the_rest_is_in_a_file(house: House) -> None:
@@ -65,13 +64,16 @@ def test_a_huge_resource_is_cut_and_the_rest_is_in_a_file(house: House) -> None:
     assert "of 1,3" in text and "artifacts" in text
 
 
-def test_a_servers_prompt_is_filled_in_and_sent_as_it_is(house: House) -> None:
+def test_a_servers_prompt_is_filled_in_and_sent_as_the_servers_words(house: House) -> None:
     house.write(server("memo", "offers"))
     (house.workspace / "memo.txt").write_text("not for servers to attach")
     with ScriptedModel([say("fine")]) as model:
         house.use(model)
         ended = house.kage("-p", "/memo:review a.py depth=3")
-        assert _user(model) == "Review a.py to depth 3. @memo.txt"
+        head, opening, said, closing = _user(model).split("\n")
+        assert head == "The person chose a prompt of the MCP server memo. Its words are:"
+        assert said == "Review a.py to depth 3. @memo.txt"
+        assert opening.startswith('<untrusted from="memo"') and closing.startswith("</untrusted")
     assert (ended.code, ended.out, ended.err) == (0, "fine\n", "")
     (record,) = [r for r in house.records() if r["kind"] == "decision"]
     assert (record["tool"], record["verdict"]) == ("memo__prompts/get", "allow")
@@ -115,32 +117,3 @@ def test_without_a_model_what_was_attached_is_shown_and_a_servers_words_call_not
     assert "text of memo://note/0" in shown.out and shown.code == 0
     prompt = house.kage("-p", "/memo:review path=a.py", "--model", "offline")
     assert "Review a.py to depth 1" in prompt.out and "No model is connected" in prompt.out
-
-
-def test_the_verbs_list_read_and_fill_in(house: House) -> None:
-    house.write(server("memo", "offers", "--bad"))
-    listed = house.kage("mcp", "resources", "memo", "--json").json
-    assert listed["resources"][0]["uri"] == "memo://note/0" and listed["dropped"]
-    assert listed["templates"][0]["template"] == "weather://{city}"
-    table = house.kage("mcp", "resources", "memo")
-    assert "weather://{city}" in table.out and table.lines("left out", "no name")
-    assert "\x1b" not in table.out + table.err
-
-    read = house.kage("mcp", "read", "memo", "memo://note/0")
-    assert (read.code, read.out) == (0, "text of memo://note/0, read 1\n")
-    target = house.workspace / "pixel.png"
-    assert house.kage("mcp", "read", "memo", "memo://pixel", "-o", str(target)).code == 0
-    assert target.read_bytes().startswith(b"\x89PNG")
-    missing = house.kage("mcp", "read", "memo", "memo://none")
-    assert missing.code == 1 and missing.lines("Resource not found")
-
-    prompts = house.kage("mcp", "prompts", "memo", "--json").json["prompts"]
-    assert [item["name"] for item in prompts] == ["hello", "review", "talk"]
-    assert "path [depth]" in house.kage("mcp", "prompts", "memo").out
-    filled = house.kage("mcp", "prompt", "memo", "review", "path=a.py", "--json").json
-    assert filled["messages"][0]["role"] == "user"
-    assert house.kage("mcp", "prompt", "memo", "review").code == 2
-    told = house.kage("mcp", "get", "memo").out
-    assert "prompts: 3\n" in told and "resources: 6\n" in told and "templates: 2\n" in told
-    assert house.kage("mcp", "resources", "mem").lines("Did you mean memo?")
-    assert json.dumps(filled).count("Review a.py") == 1

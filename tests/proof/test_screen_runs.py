@@ -11,10 +11,11 @@ import pytest
 from kage.agent.host import Host
 from kage.cli.ground import Options, ground
 from kage.cli.wiring import build
-from kage.core.messages import AssistantMessage, Stop, ToolMessage
+from kage.core.messages import AssistantMessage, Outcome, Stop, ToolMessage
 from kage.core.servers import ServerState
-from kage.permissions.chain import verify
+from kage.permissions.log import verify
 from kage.tui.app import KageApp
+from kage.tui.screens.pins import PinsScreen
 from tests.llm import ScriptedModel, call, hold, say
 from tests.proof.house import House, server
 from tests.tui.driving import QUIET, Driven
@@ -134,16 +135,27 @@ def test_a_grant_for_good_holds_in_the_next_kage_until_the_tool_changes(
             await kage.guard_over()
             await kage.press("1")
             await kage.until(lambda: len(_results(kage)) == 2, "mutate ran")
-            await kage.until(lambda: kage.panel_open, "the changed victim asks again")
+            await kage.until(lambda: "done 2" in kage.transcript, "the reply")
+            assert _results(kage)[-1].outcome is Outcome.NEVER_SENT  # it is held
+            await kage.type("/mcp pins")
+            await kage.press("enter")
+            await kage.until(lambda: isinstance(kage.app.screen, PinsScreen), "what is held")
+            await kage.until(lambda: kage.app.hearing.pinning.sheet.ready, "keys count")
+            await kage.press("1")
+            await kage.until(lambda: not isinstance(kage.app.screen, PinsScreen), "accepted")
+            await kage.type("go on")
+            await kage.press("enter")
+            await kage.until(lambda: kage.panel_open, "the grant was for what it was before")
             await kage.guard_over()
             await kage.press("4")
-            await kage.until(lambda: "done 2" in kage.transcript, "the reply")
+            await kage.until(lambda: "done 3" in kage.transcript, "the reply")
 
     with ScriptedModel(
         [
             call("srv__victim"), say("done 1"),
             call("srv__victim"), call("srv__mutate", how="describe"),
             call("bash", command="sleep 1"), call("srv__victim"), say("done 2"),
+            call("srv__victim"), say("done 3"),
         ]
     ) as model:  # fmt: skip
         house.use(model)

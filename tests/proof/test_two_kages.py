@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import json
 
-from kage.permissions.chain import verify
+from kage.permissions.log import verify
 from tests.llm import ScriptedModel, call, say
 from tests.llm.script import Request, Turn
 from tests.proof.house import House, running, server
@@ -50,13 +50,17 @@ def test_sessions_never_mix_and_the_log_stays_whole(house: House) -> None:
     assert sessions == {file.parent.name for file in files}
 
 
+def _decided(house: House) -> bool:
+    return any(record["kind"] == "decision" for record in house.records())
+
+
 def test_a_kage_that_is_killed_leaves_a_log_the_next_one_continues(house: House) -> None:
     house.write(server("srv", "echo"))
     turns: list[Turn] = [call("srv__sleep", seconds=30), call("ls")]
     with ScriptedModel(turns, then=say("fine")) as model:
         house.use(model)
         with running(house, "-p", "one", "--allow", "srv__sleep") as process:
-            wait_for(house.records, what="the decision is on disk")
+            wait_for(lambda: _decided(house), what="the decision is on disk")
             process.kill()
             process.wait()
         house.empty()

@@ -57,7 +57,10 @@ CALLS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 def _entry(name: str, stub: HttpStub, **keys: str) -> str:
-    limits = {"max_message_bytes": "1_048_576", "tool_timeout": '"2s"'}
+    limits = {
+        "max_message_bytes": "1_048_576",
+        "tool_timeout": '"2s"' if name == "drip" else '"60s"',
+    }
     return server(name, "", url=f'"{stub.url}"', **{**KEYS, **limits, **keys})
 
 

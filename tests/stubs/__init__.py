@@ -10,6 +10,7 @@ What a stub does beyond serving is said in its first line; all share the options
     probe_dies      dies on unknown requests, old revisions only
     exits           stderr lines, then gone             (--lines N --code C --after S --signal N)
     crash           dies around a call                  (--when before|after|half|idle --signal N)
+    lossy           loses a call                        (--how, --count F: how often it was called)
     deaf            ignores EOF and signals
     grandchild      has a child holding stdout          (--setsid --deaf --leader-exits S --pids F)
     noisy           chatters on stderr                  (--lines N --long --bytes --on F)
@@ -20,6 +21,7 @@ What a stub does beyond serving is said in its first line; all share the options
     names           odd tool names
     pages           tools over pages                    (--tools N --page P --loop --endless)
     changer         changes its tools                   (tools mutate, storm)
+    rugpull         changes what it says of itself      (--state FILE: mutations, see MUTATIONS)
     offers          resources, prompts, completion  (--resources N --page P --bad --loop --stuck M)
     legacy24        2024-11-05 only
     modern          2026-07-28 only
@@ -29,8 +31,11 @@ What a stub does beyond serving is said in its first line; all share the options
     stops_reading   stops reading stdin                 (--at-call)
     flood           floods with notifications           (tool flood: count, kind; --count N --on F)
     readonly_liar   claims to be read-only, is not
+    scribbler       the same, on files of its folder: writes, deletes, links
+    leaks           gives away its TOKEN wherever it can (tool leak: how)
     asks            asks the client during a call       (tool ask: what)
     elicit          asks whatever it is told to         (tools ask many rounds visit leave ...)
+    poison          hostile words, names and results    (--link URL)
     restart_breaks  works once                          (--counter FILE --works N --again M)
     http_server     over HTTP, in every way right or wrong; in a test: ``with serving(...)``
 

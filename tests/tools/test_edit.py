@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -166,3 +167,23 @@ def test_other_bytes_never_change(
         return
     if "\r\n" not in text:
         assert path.read_bytes() == f"{text}{new}{text}".encode()
+
+
+def test_an_edit_that_would_blow_a_file_up_is_refused_before_it_is_made(bench: Bench) -> None:
+    (bench.workspace / "a").write_text("o" * 1_000_000)
+    text = bench.refusal(
+        "edit", path="a", old_string="o", new_string="y" * 100_000, replace_all=True
+    )
+    assert "100.0 GB" in text
+    assert (bench.workspace / "a").stat().st_size == 1_000_000
+
+
+def test_the_largest_edit_takes_bounded_memory(bench: Bench) -> None:
+    (bench.workspace / "a").write_text("hello world foo bar\n" * 400_000)
+    tracemalloc.start()
+    try:
+        text = bench.text("edit", path="a", old_string="o", new_string="yy", replace_all=True)
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+    assert "1600000 places (+400000 -400000 lines)" in text

@@ -184,3 +184,20 @@ def test_names_that_look_like_options_or_records_are_only_names(bench: Bench) ->
         lines = grep(bench, use_ripgrep=use_ripgrep, pattern="needle")
         assert len(lines) == 5
         assert all(line.endswith(":1:needle") for line in lines)
+
+
+@pytest.mark.parametrize("use_ripgrep", ENGINES)
+def test_folders_deeper_than_any_path_cost_only_themselves(bench: Bench, use_ripgrep: bool) -> None:
+    (bench.workspace / "a.txt").write_text("needle\n")
+    (bench.workspace / "deep").mkdir()
+    held = os.open(bench.workspace / "deep", os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir("d" * 200, dir_fd=held)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=held)
+        os.close(held)
+        held = below
+    os.close(held)
+    lines = grep(bench, use_ripgrep=use_ripgrep, pattern="needle")
+    assert lines[0] == "a.txt:1:needle"
+    lines = grep(bench, use_ripgrep=use_ripgrep, pattern="absent")
+    assert lines[0] == "(no matches)"

@@ -28,6 +28,7 @@ from kage.core.commands import (
 from kage.core.content import Text, as_text
 from kage.core.events import RunEnd
 from kage.core.gate import Answer, Reply
+from kage.core.levels import Level
 from kage.core.messages import Outcome, Stop, UserMessage
 from kage.core.servers import ServerState
 from kage.core.sessions import SessionInfo
@@ -92,7 +93,7 @@ class Scene:
             case SetMode(mode=mode):
                 host.publish(ev.ModeChanged(mode=mode))
             case RunShell(line=line):
-                host.publish(ev.Noticed(level=ev.Level.INFO, what=f"$ {line}"))
+                host.publish(ev.Noticed(level=Level.INFO, what=f"$ {line}"))
             case ResumeSession(session_id=session_id):
                 messages = (UserMessage(content=(Text("an older prompt"),)),)
                 host.publish(

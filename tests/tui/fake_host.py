@@ -29,6 +29,7 @@ from kage.core.offers import CompletionWish, FilledPrompt, Offers
 from kage.core.servers import Fault, ServerState, ServerStatus, Stage
 from kage.core.sessions import SessionInfo
 from kage.core.tools import Claims, Risk, ServerTool, ToolSpec
+from kage.core.undo import UndoItem, UndoPlan
 from kage.core.usage import Usage
 from kage.providers.base import ModelInfo
 
@@ -65,6 +66,23 @@ class FakeOffers:
         return self.filled or FilledPrompt(server=server, name=name, messages=())
 
 
+class FakeUndo:
+    """Offers the plans a test puts in."""
+
+    def __init__(self) -> None:
+        self.plans: dict[str, UndoPlan] = {}
+        self.marks: dict[str, str] = {}  # by exposed name
+
+    async def items(self) -> tuple[UndoItem, ...]:
+        return tuple(UndoItem(record=plan.record, why=plan.why) for plan in self.plans.values())
+
+    async def plan(self, record: str) -> UndoPlan:
+        return self.plans[record]
+
+    def broken_claim(self, spec: ToolSpec) -> str:
+        return self.marks.get(spec.name, "")
+
+
 class FakeHost:
     """Implements ``Host``; nothing happens in it but what a test makes happen."""
 
@@ -93,6 +111,8 @@ class FakeHost:
         self.may_start.set()
         self.closed = 0
         self.offers = FakeOffers()
+        self.undo = FakeUndo()
+        self.said: tuple[Message, ...] = ()
         self.deferred: frozenset[str] = frozenset()
         self._servers = {server.name: server for server in servers}
         self._tools = tools
@@ -131,7 +151,7 @@ class FakeHost:
         await asyncio.sleep(self._closing)
 
     def messages(self) -> tuple[Message, ...]:
-        return ()
+        return self.said
 
     def tools(self) -> tuple[ToolSpec, ...]:
         return self._tools

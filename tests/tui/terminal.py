@@ -74,14 +74,14 @@ class Terminal:
         """The screen, line by line."""
         return "\n".join(line.rstrip() for line in self.screen.display)
 
-    def until(self, words: str, *, deadline: float = 30.0) -> None:
+    def until(self, words: str, *, deadline: float = 60.0) -> None:
         """Wait until ``words`` are on the screen."""
         end = time.monotonic() + deadline
         while words not in self.text:
             assert time.monotonic() < end, f"{words!r} never came; the screen:\n{self.text}"
             self.read()
 
-    def ended(self, *, deadline: float = 30.0) -> int:
+    def ended(self, *, deadline: float = 60.0) -> int:
         """Wait for the end; give the exit code."""
         end = time.monotonic() + deadline
         while self.process.poll() is None:

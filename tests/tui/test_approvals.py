@@ -10,8 +10,10 @@ from textual import events
 
 from kage.core import events as ev
 from kage.core.commands import AnswerApproval, Interrupt, SubmitPrompt
-from kage.core.gate import Answer, Reply
-from tests.tui.driving import driven, run
+from kage.core.content import Text
+from kage.core.gate import Answer, Decision, Reply, Verdict, Who
+from kage.core.messages import Outcome, ToolCall, ToolMessage
+from tests.tui.driving import HELD, driven, run
 from tests.tui.fake_host import asked, question, tool
 
 
@@ -38,7 +40,7 @@ def test_each_answer_key_answers_once_the_quiet_period_is_over(key: str, answer:
 
 def test_type_ahead_into_an_opening_panel_goes_to_the_draft_and_never_answers() -> None:
     async def main() -> None:
-        async with driven(quiet=60.0) as it:
+        async with driven(quiet=HELD) as it:
             await it.publish(asked(question()))
             await it.type("yes 1 n\ns a4")
             await it.press("tab", "escape")
@@ -51,7 +53,7 @@ def test_type_ahead_into_an_opening_panel_goes_to_the_draft_and_never_answers() 
 
 def test_enter_in_the_quiet_period_sends_nothing() -> None:
     async def main() -> None:
-        async with driven(quiet=60.0) as it:
+        async with driven(quiet=HELD) as it:
             await it.type("half a sen")
             await it.publish(asked(question()))
             await it.type("tence\n")
@@ -78,7 +80,7 @@ def test_a_paste_goes_into_the_draft_and_never_answers() -> None:
 
 def test_a_question_mark_in_the_quiet_period_is_text() -> None:
     async def main() -> None:
-        async with driven(quiet=60.0) as it:
+        async with driven(quiet=HELD) as it:
             await it.publish(asked(question()))
             await it.type("?")
             assert it.draft == "?"
@@ -137,7 +139,7 @@ def test_esc_refuses_and_never_interrupts_while_a_question_is_open() -> None:
 
 def test_ctrl_c_interrupts_even_in_the_quiet_period() -> None:
     async def main() -> None:
-        async with driven(quiet=60.0) as it:
+        async with driven(quiet=HELD) as it:
             it.host.start_run()
             await it.publish(asked(question()))
             await it.press("ctrl+c")
@@ -149,9 +151,9 @@ def test_ctrl_c_interrupts_even_in_the_quiet_period() -> None:
 
 def test_the_next_question_has_a_quiet_period_of_its_own() -> None:
     async def main() -> None:
-        async with driven() as it:
+        async with driven(quiet=HELD) as it:
             await it.publish(asked(question("q1")), asked(question("q2")))
-            await it.guard_over()
+            await it.skip_guard()
             await it.press("y", "y")
             assert it.host.answers == [("q1", Answer.YES)]
             assert it.draft == "y"
@@ -303,12 +305,12 @@ def test_no_answer_is_sent_twice() -> None:
 
 def test_a_click_answers_after_the_quiet_period_only() -> None:
     async def main() -> None:
-        async with driven(quiet=0.6) as it:
+        async with driven(quiet=HELD) as it:
             await it.publish(asked(question()))
             await it.pilot.click("#panel-options", offset=(3, 0))
             await it.settle()
             assert it.host.answers == []
-            await it.guard_over()
+            await it.skip_guard()
             await it.pilot.click("#panel-options", offset=(3, 0))
             await it.settle()
             assert it.host.answers == [("q1", Answer.YES)]
@@ -318,9 +320,9 @@ def test_a_click_answers_after_the_quiet_period_only() -> None:
 
 def test_the_click_that_brings_the_focus_never_answers() -> None:
     async def main() -> None:
-        async with driven(quiet=0.6) as it:
+        async with driven(quiet=HELD) as it:
             await it.publish(asked(question()))
-            await it.guard_over()
+            await it.skip_guard()
             it.app.post_message(events.AppFocus())
             await it.pilot.click("#panel-options", offset=(3, 0))
             await it.settle()
@@ -331,14 +333,16 @@ def test_the_click_that_brings_the_focus_never_answers() -> None:
 
 def test_a_question_under_another_screen_waits_for_the_chat_and_a_new_quiet_period() -> None:
     async def main() -> None:
-        async with driven(quiet=0.5) as it:
+        async with driven(quiet=HELD) as it:
             await it.press("f1")
             await it.publish(asked(question()))
             await it.press("1", "y")  # closes the help, and answers nothing
             assert it.host.answers == []
             await it.until(lambda: it.app.screen is it.app.chat)
             assert not it.app.approvals.ready
-            await it.guard_over()
+            await it.skip_guard()
+            await it.press("tab", "1")  # over the draft that holds the y
+            assert it.host.answers == [("q1", Answer.YES)]
 
     run(main)
 
@@ -504,5 +508,40 @@ def test_a_server_the_person_calls_dangerous_is_asked_about_with_everything_show
             await it.press("o")
             assert ("folded: " in it.screen_text()) is whole
             assert it.panel_open and it.host.answers == []  # it asks in any case
+
+    run(main)
+
+
+def test_however_much_scanners_saw_every_answer_stays_on_a_small_screen() -> None:
+    async def main() -> None:
+        seen = tuple(f"body.part[{n}]: words that read like orders ({'x' * 60})" for n in range(9))
+        made = question(warnings=seen, red=True)
+        async with driven(size=(80, 24)) as it:
+            await it.publish(asked(made))
+            text = it.screen_text()
+            for words in ("body.part[0]", "body.part[1]", "7 more of these", "1 yes", "5 no"):
+                assert words in text, text
+            assert "> " in text  # the prompt is still there
+            await it.guard_over()
+            await it.press("d")
+            assert "body.part[3]" in it.screen_text()
+
+    run(main)
+
+
+def test_the_row_of_a_call_says_what_scanners_saw_in_it_and_in_its_result() -> None:
+    async def main() -> None:
+        call = ToolCall(id="c1", name="mail__send", arguments={})
+        decision = Decision(id="d", verdict=Verdict.ALLOW, who=Who.PERSON, rule="", reason="",
+                            digest="", warnings=("to: a \x1b[2J secret",))  # fmt: skip
+        result = ToolMessage(call_id="c1", name="mail__send", outcome=Outcome.OK,
+                             content=(Text("done"),), warnings=("words like orders",))  # fmt: skip
+        async with driven() as it:
+            await it.publish(ev.ToolQueued(call=call, spec=None))
+            await it.publish(ev.ToolStarted(call_id="c1", decision=decision))
+            await it.publish(ev.MessageAppended(message=result))
+            text = it.screen_text()
+            assert "⚠ sent with it: to: a ␛[2J secret" in text, text
+            assert "⚠ in the result: words like orders" in text
 
     run(main)

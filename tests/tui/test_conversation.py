@@ -5,8 +5,9 @@ from __future__ import annotations
 from kage.core import events as ev
 from kage.core.commands import Interrupt
 from kage.core.content import Artifact, Text
-from kage.core.events import Level, RunEnd
+from kage.core.events import RunEnd
 from kage.core.gate import Mode
+from kage.core.levels import Level
 from kage.core.messages import AssistantMessage, Outcome, Stop, Thinking, UserMessage
 from kage.core.servers import ServerState, Stage
 from kage.tui.controllers.events import merged

@@ -48,14 +48,15 @@ def replies(it: Driven) -> list[tuple[str, Action, dict[str, Any]]]:
 
 
 def _answerable(it: Driven) -> bool:
-    sheet = it.app.inquiries.sheet
+    sheet = it.app.hearing.inquiries.sheet
     return sheet is None or sheet.ready
 
 
 async def opened(it: Driven, event: Any) -> None:
     await it.publish(event)
     await it.until(
-        lambda: it.app.inquiries.sheet is not None and it.app.inquiries.sheet.ready, "it is ready"
+        lambda: it.app.hearing.inquiries.sheet is not None and it.app.hearing.inquiries.sheet.ready,
+        "it is ready",
     )
 
 
@@ -91,7 +92,7 @@ def test_a_form_with_every_kind_of_field_is_filled_in_by_keys_on_a_small_screen(
                     },
                 )
             ]  # fmt: skip
-            assert it.app.inquiries.sheet is None and it.app.free
+            assert it.app.hearing.inquiries.sheet is None and it.app.free
 
     run(main)
 
@@ -104,10 +105,14 @@ def test_decline_and_close_are_two_answers_and_the_next_question_follows() -> No
             await opened(it, asked(form, "r3"))
             assert "2 more questions wait" in it.screen_text()
             await it.press("ctrl+n")
-            await it.until(lambda: it.app.inquiries.sheet and it.app.inquiries.sheet.ready)
+            await it.until(
+                lambda: it.app.hearing.inquiries.sheet and it.app.hearing.inquiries.sheet.ready
+            )
             assert "other asks you" in it.screen_text()
             await it.press("escape")
-            await it.until(lambda: it.app.inquiries.sheet and it.app.inquiries.sheet.ready)
+            await it.until(
+                lambda: it.app.hearing.inquiries.sheet and it.app.hearing.inquiries.sheet.ready
+            )
             await it.press("ctrl+c")
             assert replies(it) == [
                 ("r1", Action.DECLINE, {}),
@@ -123,10 +128,10 @@ def test_what_is_typed_while_a_form_pops_up_goes_into_the_draft_and_answers_noth
         async with driven(quiet=30.0) as it:
             await it.type("half a ")
             await it.publish(asked({"type": "object", "properties": {}}))
-            await it.until(lambda: it.app.inquiries.sheet is not None)
+            await it.until(lambda: it.app.hearing.inquiries.sheet is not None)
             await it.press(*"word", "enter", "ctrl+s", "ctrl+n", "escape")
             assert it.draft == "half a word"
-            assert not replies(it) and it.app.inquiries.sheet is not None
+            assert not replies(it) and it.app.hearing.inquiries.sheet is not None
 
     run(main)
 
@@ -142,14 +147,30 @@ def test_a_question_that_is_withdrawn_takes_its_form_away() -> None:
     run(main)
 
 
+def test_one_question_withdrawn_after_the_other_leaves_no_form_behind() -> None:
+    async def main() -> None:
+        async with driven() as it:
+            form = {"type": "object", "properties": {"a": {"type": "string"}}}
+            await it.publish(asked(form, "r2", server="other"))
+            await opened(it, asked(form, "r1"))
+            await it.publish(ev.RequestSettled(request_id="r2"))
+            await it.until(lambda: "weather asks you" in it.screen_text(), "the next form")
+            await it.publish(ev.RequestSettled(request_id="r1"))
+            await it.until(lambda: it.app.free, "the chat is in view")
+            await opened(it, asked(form, "r3", server="third"))
+            assert "third asks you" in it.screen_text()
+
+    run(main)
+
+
 def test_a_form_waits_while_another_screen_is_open() -> None:
     async def main() -> None:
         async with driven() as it:
             await it.press("f1")
             await it.publish(asked(EVERY_KIND))
-            assert it.app.inquiries.sheet is None
+            assert it.app.hearing.inquiries.sheet is None
             await it.press("escape")
-            await it.until(lambda: it.app.inquiries.sheet is not None, "the form comes up")
+            await it.until(lambda: it.app.hearing.inquiries.sheet is not None, "the form comes up")
             assert "weather asks you" in it.screen_text()
 
     run(main)

@@ -42,6 +42,13 @@ def test_the_guard_ends_after_two_seconds_however_much_is_typed() -> None:
     assert guard.accepts(10.0 + LONGEST)
 
 
+def test_a_quiet_period_longer_than_the_longest_holds_for_all_of_it() -> None:
+    guard = Guard(60.0)
+    guard.show(10.0)
+    assert not guard.accepts(10.0 + 59.0)
+    assert guard.accepts(10.0 + 60.0)
+
+
 def test_a_hidden_question_takes_no_answer() -> None:
     guard = Guard()
     guard.show(10.0)

@@ -9,8 +9,9 @@ from textual.theme import BUILTIN_THEMES
 
 from kage.core import events as ev
 from kage.core.commands import EnableServer, RestartServer, ResumeSession, SetModel
-from kage.core.events import Level, RunEnd
+from kage.core.events import RunEnd
 from kage.core.gate import Mode
+from kage.core.levels import Level
 from kage.core.messages import Outcome
 from kage.core.servers import ServerState
 from kage.core.sessions import SessionInfo

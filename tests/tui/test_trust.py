@@ -22,8 +22,12 @@ def answers(it: Driven) -> list[tuple[str, TrustAnswer]]:
 
 
 async def ready(it: Driven) -> None:
-    await it.until(lambda: it.app.trusting.sheet is not None, "the question is on the screen")
-    await it.until(lambda: it.app.trusting.sheet and it.app.trusting.sheet.ready, "keys count")
+    await it.until(
+        lambda: it.app.hearing.trusting.sheet is not None, "the question is on the screen"
+    )
+    await it.until(
+        lambda: it.app.hearing.trusting.sheet and it.app.hearing.trusting.sheet.ready, "keys count"
+    )
 
 
 def test_it_shows_everything_as_it_is_written_and_answers_only_to_one_key() -> None:
@@ -63,7 +67,7 @@ def test_keys_on_their_way_go_into_the_draft() -> None:
     async def body() -> None:
         async with driven(quiet=30.0) as it:
             await it.publish(TrustRequested(question=question()))
-            await it.until(lambda: it.app.trusting.sheet is not None)
+            await it.until(lambda: it.app.hearing.trusting.sheet is not None)
             await it.press("1", "3", "enter")
             assert answers(it) == []
             assert it.app.chat.prompt.text == "13"
@@ -76,7 +80,7 @@ def test_nobody_is_disturbed_in_the_middle_of_a_draft_until_they_ask() -> None:
         async with driven() as it:
             await it.type("hello")
             await it.publish(TrustRequested(question=question()))
-            assert it.app.trusting.sheet is None
+            assert it.app.hearing.trusting.sheet is None
             await it.publish(TrustRequested(question=question(), asked=True))
             await ready(it)
             await it.press("3")
@@ -97,6 +101,18 @@ def test_a_changed_entry_shows_the_difference_to_its_end() -> None:
             for _ in range(12):
                 await it.press("pagedown")
             assert "END" in it.screen_text() or "${T}" in it.screen_text()
+
+    run(body)
+
+
+def test_an_entry_that_changes_while_its_question_is_shown_is_asked_about_as_it_is_then() -> None:
+    async def body() -> None:
+        async with driven() as it:
+            await it.publish(TrustRequested(question=question()))
+            await ready(it)
+            await it.publish(TrustRequested(question=question(variables=(("LATER", True),))))
+            await it.press("escape")
+            await it.until(lambda: "LATER (set)" in it.screen_text(), "the entry as it is now")
 
     run(body)
 

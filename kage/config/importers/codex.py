@@ -19,7 +19,11 @@ def _server(entry: Entry) -> None:
     entry.where()
     if extra and "url" in entry.table:
         entry.table["headers"] = entry.table.get("headers", {}) | extra
+    elif extra:
+        entry.note("headers are left out: the server is a process")
     entry.texts("env_pass", "env_vars")
+    if "url" in entry.table and entry.table.pop("env_pass", None) is not None:
+        entry.note("env_vars is left out: no process is started")
     entry.switch()
     entry.flag("required", "required")
     entry.seconds("startup_timeout_sec", into=("timeout",))

@@ -61,6 +61,10 @@ class Entry:
         """Tell the person something about this entry."""
         self._notes.append(text)
 
+    def give(self, **spelled: object) -> None:
+        """Put what the other host keeps in another shape where it is read like the rest."""
+        self._left |= spelled
+
     def text(self, target: str, *keys: str) -> None:
         """Read text with variables."""
         value = self.pop(*keys)
@@ -118,7 +122,7 @@ class Entry:
             return
         try:
             if isinstance(value, int | float) and not isinstance(value, bool):
-                if not 0 <= value * unit <= 1e7:
+                if not 0 <= value <= 1e7 / unit:  # a product could be too large for a float
                     raise Bad(f"{keys[0]} is out of range")
                 length = float(value * unit)
             else:

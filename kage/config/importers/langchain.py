@@ -65,7 +65,7 @@ def _output(value: object, entry: Entry) -> dict[str, str]:
         raise Bad("outputHandling is neither content nor artifact nor a table")
     found = {}
     for kind, where in value.items():
-        if kind not in _KINDS or where not in words:
+        if kind not in _KINDS or not isinstance(where, str) or where not in words:
             entry.note(f"outputHandling.{kind} is left out: kage has no word for it")
         else:
             found[kind] = words[where]

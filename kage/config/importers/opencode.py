@@ -14,11 +14,7 @@ def _server(entry: Entry) -> None:
     if argv is not None:
         if not isinstance(argv, list) or not argv:
             raise Bad("command is no list with a program in it")
-        inner = Entry(
-            entry.name, {"command": argv[0], "args": argv[1:]}, 0, Words(translate=braces)
-        )
-        inner.program()
-        entry.table |= inner.table
+        entry.give(command=argv[0], args=argv[1:])
     entry.pairs("env", "environment")
     env = entry.table.pop("env", None)
     _reached(entry)
@@ -44,7 +40,7 @@ def _reached(entry: Entry) -> None:
 
 def _fits(document: Document) -> int:
     found = list(entries(document.data, "mcp"))
-    return 7 * any(one.get("type") in {"local", "remote"} for one in found)
+    return 7 * any(one.get("type") in ("local", "remote") for one in found)  # it may be a list
 
 
 FORMAT = Format(

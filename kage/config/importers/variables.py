@@ -103,4 +103,5 @@ def braces(text: str, words: Words) -> str:
             return f"${{{match[2]}}}"
         raise Untranslatable(f"kage has no word for {match[0]}")
 
-    return literal(_BRACED.sub(replace, text), Words(translate=same))
+    literal(text, words)
+    return _BRACED.sub(replace, text)

@@ -13,10 +13,13 @@ from typing import Any
 from kage.config.schema import ServerSpec
 from kage.core.commands import SignInCommand
 from kage.core.errors import UsageError
-from kage.core.events import Level, Noticed, Publish, ServerChanged
+from kage.core.events import DefinitionsHeld, Noticed, Publish, ServerChanged
 from kage.core.gate import Seals
+from kage.core.levels import Level
+from kage.core.pins import INSTRUCTIONS, HeldChange, Pins
 from kage.core.processes import Spawner
 from kage.core.redact import Redactor
+from kage.core.sandbox import Sandbox
 from kage.core.servers import Fault, ServerState, ServerStatus
 from kage.core.tools import Tool
 from kage.mcp.client.asking.answering import Around
@@ -54,12 +57,14 @@ class Manager:
         publish: Told of every change of state, from any moment.
         inherit_stderr: Whether servers may write to kage's own stderr; a TUI may not.
         journals: Folder of the servers' log files; None: memory only.
-        manifests: Folder of what lazy servers offered last time; None: memory only.
+        manifests: Folder of what servers offered last time; None: memory only.
         trusted: Asked with an entry and its hash before anything is started or connected to;
             gives why it may not be.
+        pins: Who knows the definitions of their tools; None: nobody compares them.
         around: Whom servers' questions go to; without it nothing is declared but roots.
         clock: The time of waits, idle times and health checks.
         logins: The sign-ins of HTTP servers; None: nobody signs in.
+        sandbox: Makes the sandboxes entries ask for; without it such an entry is refused.
     """
 
     def __init__(  # noqa: PLR0913 - the parts it stands between
@@ -75,9 +80,11 @@ class Manager:
         environ: Mapping[str, str],
         manifests: Path | None = None,
         trusted: Callable[[ServerSpec, str], Fault | None] = lambda spec, entry: None,
+        pins: Pins | None = None,
         clock: Clock | None = None,
         logins: Logins | None = None,
         around: Around | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
         self._publish = publish
         self._redactor = redactor
@@ -92,6 +99,7 @@ class Manager:
             sdk=Sdk(),
             eras=Eras(manifests.parent / "eras.json" if manifests is not None else None),
             logins=logins,
+            sandbox=sandbox,
             around=around or Around(publish=publish, workspace=workspace),
         )
         self._desk: Desk | None = None
@@ -111,6 +119,8 @@ class Manager:
             clock=clock or WallClock(),
             manifests=Manifests(manifests),
             trusted=trusted,
+            pins=pins,
+            tell=lambda changes: publish(DefinitionsHeld(changes=changes)),
         )
 
     def start(self, specs: Iterable[ServerSpec]) -> None:
@@ -156,6 +166,23 @@ class Manager:
             UsageError: there is no such server.
         """
         self._fleet.retrust(name)
+
+    def held(self) -> tuple[HeldChange, ...]:
+        """Give every definition that is not offered until the person looked at it."""
+        return tuple(change for server in self._fleet.all() for change in server.held)
+
+    def withheld(self, name: str) -> tuple[Tool, ...]:
+        """Give the tools among it, of one server.
+
+        Raises:
+            UsageError: there is no such server.
+        """
+        return self._fleet.get(name).withheld
+
+    def repin(self) -> None:
+        """Compare all definitions anew: a person decided about some, or ``mcp.lock`` changed."""
+        for server in self._fleet.all():
+            server.recheck()
 
     async def restart(self, name: str) -> None:
         """Replace a server: the new one is up before the old one goes; asked twice, done once.
@@ -250,7 +277,8 @@ class Manager:
         found: list[tuple[str, str]] = []
         for server in self._fleet.all():
             said = server.instructions.strip()
-            if server.spec.instructions and said:
+            held = any(change.name == INSTRUCTIONS for change in server.held)
+            if server.spec.instructions and said and not held:
                 found.append((server.spec.name, cap(said, MAX_INSTRUCTIONS)))
         return tuple(found)
 

@@ -43,7 +43,10 @@ def group_alive(pgid: int) -> bool:
 
 
 def tagged(tag: str) -> set[int]:
-    """Find the living processes whose environment carries ``tag``; Linux only, else none."""
+    """Find the living processes whose environment carries ``tag``; Linux only, else none.
+
+    ``tag`` may go on: with a NUL at its end it is one child's and not those of longer numbers.
+    """
     needle = tag.encode()
     found = set()
     for pid, state, _ in _processes():

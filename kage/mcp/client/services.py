@@ -9,6 +9,7 @@ from kage.config.schema import ServerSpec
 from kage.core.gate import Seals
 from kage.core.processes import Spawner
 from kage.core.redact import Redactor
+from kage.core.sandbox import Sandbox
 from kage.mcp.client.asking.answering import Around
 from kage.mcp.client.connections.sdk import Sdk
 from kage.mcp.client.servers.eras import Eras
@@ -40,3 +41,4 @@ class Services:
     eras: Eras
     around: Around = field(default_factory=Around)  # whom servers' questions go to
     logins: Logins | None = None
+    sandbox: Sandbox | None = None

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from kage.mcp.client.reaper import group_alive, signal_group
+from kage.mcp.client.reaper import group_alive, signal_group, tagged
 from kage.mcp.client.servers.program import check_text, find_program
 
 TAG_VARIABLE = "KAGE_TAG"
@@ -60,6 +60,7 @@ class Child(asyncio.subprocess.Process):
         self._pipes = transport
         self._exited = protocol.exited
         self._drained = protocol.drained
+        self.number = 0  # behind the tag in its environment
 
     async def wait(self) -> int:
         """Wait for the process itself; negative: the signal that ended it."""
@@ -157,6 +158,7 @@ class Watchdog:
         program = find_program(argv[0], cwd=cwd, env=env)
         self._ensure()
         self._count += 1
+        number = self._count
         loop = asyncio.get_running_loop()
         gate: tuple[str, ...] = _GATE
         if not all(map(_survives_shell, env)):
@@ -171,7 +173,7 @@ class Watchdog:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 cwd=cwd,
-                env={**env, TAG_VARIABLE: f"{self._tag}.{self._count}"},
+                env={**env, TAG_VARIABLE: f"{self._tag}.{number}"},
                 start_new_session=True,
             )
         except OSError as error:
@@ -179,6 +181,7 @@ class Watchdog:
             raise
         # no await from here to the go line: a cancel in between would leave it waiting
         child = Child(transport, protocol, loop)
+        child.number = number
         self._groups[child.pid] = child
         protocol.on_exit = lambda: self._leader_left(child.pid)
         try:
@@ -208,6 +211,14 @@ class Watchdog:
             await asyncio.shield(ending)
         elif isinstance(process, Child):
             await process.settle()
+
+    async def strays(self, process: asyncio.subprocess.Process) -> Mapping[int, str]:
+        """Find what ``process`` started that left its group and still runs, by the tag it bears."""
+        if not isinstance(process, Child) or not process.number:
+            return {}
+        tag = f"{self._tag}.{process.number}\0"
+        found = await asyncio.to_thread(tagged, tag)
+        return {pid: _command_line(pid) for pid in sorted(found)}
 
     async def close(self) -> None:
         """End whatever is left, tagged daemons included, in under six seconds; once is enough.
@@ -337,6 +348,15 @@ class Watchdog:
 
 def _survives_shell(name: str) -> bool:
     return _PLAIN_NAME.fullmatch(name) is not None and name not in _SHELL_OWN
+
+
+def _command_line(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read(4096).split(b"\0")
+    except OSError:
+        return ""
+    return b" ".join(words).decode("utf-8", "replace").strip()
 
 
 def _has_left(reaper: subprocess.Popen[bytes]) -> bool:

@@ -69,20 +69,28 @@ _decode = json.JSONDecoder(parse_constant=_no_constant).decode
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
-def parse(line: bytes) -> Message:
-    """Say what ``line`` means; never raises."""
+def parse(line: bytes | bytearray) -> Message:
+    """Say what ``line`` means; never raises. A bytearray is emptied: no message is held twice."""
+    start = line[:4096]
     try:
-        message = _decode(line.decode())
+        message = _decode(_text(line))
     except UnicodeDecodeError:
-        return _unreadable(line, "the message is not UTF-8")
+        return _unreadable(start, "the message is not UTF-8")
     except RecursionError:
-        return _unreadable(line, "the message is nested too deeply")
+        return _unreadable(start, "the message is nested too deeply")
     except ValueError:
-        return _unreadable(line, "the message is no valid JSON")
+        return _unreadable(start, "the message is no valid JSON")
     if type(message) is not dict:
         what = "JSON-RPC batches are" if isinstance(message, list) else "A bare value is"
         return Malformed(error(None, INVALID_REQUEST, f"{what} not supported: send one object"))
     return _classify(message)
+
+
+def _text(line: bytes | bytearray) -> str:
+    text = line.decode()
+    if isinstance(line, bytearray):
+        line.clear()
+    return text
 
 
 def is_id(value: Any) -> TypeGuard[Id]:  # JSON
@@ -118,8 +126,8 @@ def _classify(message: dict[str, Any]) -> Message:
     return Request(id_, method, params)
 
 
-def _unreadable(line: bytes, what: str) -> Malformed:
-    return Malformed(raw_error(early_id(line[:4096]) or b"null", PARSE_ERROR, what))
+def _unreadable(start: bytes | bytearray, what: str) -> Malformed:
+    return Malformed(raw_error(early_id(start) or b"null", PARSE_ERROR, what))
 
 
 def encode(value: Any) -> bytes:  # JSON

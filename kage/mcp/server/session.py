@@ -66,7 +66,7 @@ class Session:
             )
         return self._calls
 
-    def lines(self, lines: Iterable[bytes]) -> None:
+    def lines(self, lines: Iterable[bytes | bytearray]) -> None:
         """Handle the messages of ``lines``, in order."""
         for line in lines:
             if line and not line.isspace():
@@ -75,14 +75,14 @@ class Session:
     def too_long(self, start: bytes) -> None:
         """Answer a message that was thrown away for its length; ``start`` is its beginning."""
         id_ = early_id(start) or b"null"
-        self._send(rpc.raw_error(id_, INVALID_REQUEST, "the message is longer than 64 MiB"))
+        self._send(rpc.raw_error(id_, INVALID_REQUEST, "the message is longer than 32 MiB"))
 
     async def finish(self, grace: float) -> None:
         """Let running calls end for ``grace`` seconds, then stop and answer the rest."""
         if self._calls is not None:
             await self._calls.finish(grace)
 
-    def _handle(self, line: bytes) -> None:
+    def _handle(self, line: bytes | bytearray) -> None:
         message = rpc.parse(line)
         match message:
             case Request():

@@ -13,7 +13,7 @@ import stat
 from collections import deque
 from collections.abc import Callable
 
-MAX_LINE = 64 << 20  # bytes of one message
+MAX_LINE = 32 << 20  # bytes of one message
 HIGH_WATER = 8 << 20  # unsent bytes at which reading pauses
 _READ = 1 << 18
 _MOST_BUFFERS = 64  # of one writev
@@ -22,11 +22,13 @@ _ID = re.compile(
     rb'(-?[0-9]{1,18}|"[^"\\]{0,256}")\s*[,}]'
 )
 
+Line = bytes | bytearray
 
-def early_id(start: bytes) -> bytes:
+
+def early_id(start: bytes | bytearray) -> bytes:
     """Give the id of a request as it is written near its ``start``, b"" when it is not there."""
     found = _ID.match(start)
-    return found[1] if found else b""
+    return bytes(found[1]) if found else b""
 
 
 class Wire:
@@ -42,7 +44,7 @@ class Wire:
     ) -> None:
         self._source = source
         self._sink = sink
-        self._on_lines: Callable[[list[bytes]], None] = _nobody
+        self._on_lines: Callable[[list[Line]], None] = _nobody
         self._on_too_long: Callable[[bytes], None] = _nobody
         self._on_end = on_end
         self._max_line = max_line
@@ -67,7 +69,7 @@ class Wire:
     def start(
         self,
         *,
-        on_lines: Callable[[list[bytes]], None],
+        on_lines: Callable[[list[Line]], None],
         on_too_long: Callable[[bytes], None],
     ) -> None:
         """Begin to read; from now on writing never blocks the loop on a pipe or socket.
@@ -179,11 +181,15 @@ class Wire:
                 self._keep(chunk)
                 return
         if self._input:
-            self._input += chunk[:end]
-            lines = bytes(self._input).split(b"\n")
-            self._input.clear()
+            # only the last chunk can hold line ends: a large message is not copied to find them
+            first = chunk.find(b"\n")
+            self._input += chunk[:first]
+            lines: list[Line] = [self._input]
+            self._input = bytearray()
+            if first < end:
+                lines += chunk[first + 1 : end].split(b"\n")
         else:
-            lines = chunk[:end].split(b"\n")
+            lines = [*chunk[:end].split(b"\n")]
         if end + 1 < len(chunk):
             self._input += chunk[end + 1 :]
         self._alone = len(lines) == 1

@@ -59,6 +59,10 @@ class Actions:
                 self._sheets.models()
             case "sessions":
                 self._sheets.sessions()
+            case "undo":
+                self._sheets.undo()
+            case "unknown":
+                self._sheets.unknown()
             case "help" | "keys":
                 self._sheets.help()
             case "page_up":

@@ -46,7 +46,7 @@ COMMANDS: tuple[Command, ...] = (
         help="show the servers, restart, enable, disable one, show its log, or reload settings",
         arguments=(Arg.VERB, Arg.SERVER),
         more=1,
-        usage="[restart|enable|disable|log|trust|login|logout NAME|log NAME LEVEL|reload]",
+        usage="[restart|enable|disable|log|trust|pins|login|logout NAME|log NAME LEVEL|reload]",
         aliases=("servers",),
     ),
     Command(
@@ -68,6 +68,12 @@ COMMANDS: tuple[Command, ...] = (
         usage="[SESSION]",
         aliases=("sessions", "continue"),
     ),
+    Command(
+        name="undo",
+        help="take back what a call did to files, after showing what will happen",
+        aliases=("revert",),
+    ),
+    Command(name="unknown", help="check, retry or leave a call whose outcome is unknown"),
     Command(name="help", help="show every key and command", aliases=("keys",)),
     Command(name="quit", help="leave kage", aliases=("exit", "q")),
 )
@@ -82,6 +88,7 @@ VERBS = {
     "disable": "stop it for this session",
     "log": "show what it wrote; with a level, choose what it is asked to tell",
     "trust": "show what it would start, and decide about it",
+    "pins": "show definitions that changed, and decide about them",
     "login": "sign in to it in the browser",
     "logout": "forget the sign-in",
 }

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kage.core.servers import ServerStatus
-from kage.core.sessions import SessionInfo
-from kage.providers.base import ModelInfo
 from kage.tui.controllers.commands import COMMANDS, MODES, VERBS, Arg, Command, parse
 from kage.tui.text import shown
 from kage.tui.widgets.palette import Choice
+
+if TYPE_CHECKING:
+    from kage.core.servers import ServerStatus
+    from kage.core.sessions import SessionInfo
+    from kage.providers.base import ModelInfo
 
 MOST = 50
 

@@ -10,9 +10,9 @@ from kage.core import events as ev
 from kage.core.attachments import shown as whole
 from kage.core.attachments import typed
 from kage.core.commands import Command
-from kage.core.content import as_text
-from kage.core.events import Event, Level, RunEnd
+from kage.core.events import Event, RunEnd
 from kage.core.ids import new_id
+from kage.core.levels import Level
 from kage.core.messages import AssistantMessage, Message, Stop, Thinking, ToolMessage, UserMessage
 from kage.tui.controllers import rows
 from kage.tui.controllers.approvals import Approvals
@@ -79,6 +79,7 @@ class Folder:
         trusting: TrustSheets,
         signing: LoginSheets,
         surface: Surface,
+        unknown: str = "",
     ) -> None:
         self._model = model
         self._status = status
@@ -87,6 +88,7 @@ class Folder:
         self._trusting = trusting
         self._signing = signing
         self._surface = surface
+        self._unknown = unknown or "/unknown"  # opens what can be done about such a call
         self._cards = ServerCards(model)
         self._wishes = ServerWishes(self._tell_of_server)
         self._reply = ""  # the block a reply streams into
@@ -111,7 +113,7 @@ class Folder:
         else:
             self._surface.drop_remark("server")
 
-    def fold(self, event: Event) -> None:  # noqa: PLR0912  # one line per event
+    def fold(self, event: Event) -> None:  # noqa: PLR0912, PLR0915  # one line per event
         """Fold one event."""
         match event:
             case ev.TextStreamed() | ev.ThinkingStreamed() | ev.CallStreamed():
@@ -128,6 +130,8 @@ class Folder:
                 self._turn(event)
             case ev.ToolQueued() | ev.ToolStarted() | ev.ToolProgressed() | ev.ToolPrinted():
                 self._tool(event)
+            case ev.CallUndone(call_id=call_id, back=back):
+                self._model.update_tool(call_id, undone=not back)
             case ev.ApprovalRequested(question=question):
                 self._approvals.ask(question)
             case ev.ApprovalSettled(question_id=question_id):
@@ -142,6 +146,8 @@ class Folder:
                 self._trusting.ask(asked, asked=event.asked)
             case ev.TrustSettled(name=name, answer=answer):
                 self._trusting.settle(name, answer)
+            case ev.DefinitionsHeld() | ev.DefinitionSettled():
+                pass  # ``Hearing`` gives them to their sheets
             case ev.LoginRequested() | ev.LoginSettled():
                 self._sign_in(event)
             case ev.ModelRetried():
@@ -246,14 +252,7 @@ class Folder:
         if message.call_id not in self._open_rows:
             self._add_row(message.call_id, shown(message.name, 60), "", started=None)
         self._open_rows.discard(message.call_id)
-        self._model.update_tool(
-            message.call_id,
-            state=message.outcome.value,
-            seconds=message.seconds,
-            summary=message.summary,
-            body=as_text(message.content),
-            diff=message.diff,
-        )
+        self._model.update_tool(message.call_id, **rows.result(message, unknown=self._unknown))
 
     def _add_row(self, call_id: str, label: str, detail: str, *, started: float | None) -> None:
         if call_id in self._open_rows:
@@ -301,9 +300,10 @@ class Folder:
                 self._start()
                 label, detail = rows.label(call, spec), rows.detail(call, spec)
                 self._add_row(call.id, label, detail, started=time.monotonic())
-            case ev.ToolStarted(call_id=call_id):
+            case ev.ToolStarted(call_id=call_id, decision=decision):
                 self._status.activity = "running a tool"
-                self._model.update_tool(call_id, state="running", started=time.monotonic())
+                now, warnings = time.monotonic(), decision.warnings
+                self._model.update_tool(call_id, state="running", started=now, sent=warnings)
             case ev.ToolProgressed():
                 self._model.update_tool(
                     event.call_id,

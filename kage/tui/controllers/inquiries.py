@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
 from kage.core.commands import AnswerRequest
@@ -14,12 +13,11 @@ from kage.core.requests import (
     ServerRequest,
     UrlRequest,
 )
-from kage.tui.controllers.stage import Stage
-from kage.tui.keymap import Keymap
+from kage.tui.controllers.stage import Backstage
 from kage.tui.text import shown
 
 if TYPE_CHECKING:
-    from kage.tui.screens.asking import AskingScreen, Unasked
+    from kage.tui.screens.asking import AskingScreen
     from kage.tui.screens.form import FormWords
 
 _SAID = {
@@ -30,28 +28,12 @@ _SAID = {
 
 
 class Inquiries:
-    """Holds the open questions of servers, in the order they came.
+    """Holds the open questions of servers, in the order they came."""
 
-    Args:
-        quiet: Seconds without a key before a sheet takes keys.
-        spill: Takes what was typed before that into the draft.
-        remark: Shows a passing line.
-    """
-
-    def __init__(
-        self,
-        *,
-        stage: Stage,
-        keymap: Keymap,
-        quiet: float,
-        spill: Callable[[str], None],
-        remark: Callable[[str], None],
-    ) -> None:
-        self._stage = stage
-        self._keymap = keymap
-        self._quiet = quiet
-        self._spill = spill
-        self._remark = remark
+    def __init__(self, backstage: Backstage) -> None:
+        self._backstage = backstage
+        self._stage = backstage.stage
+        self._remark = backstage.remark
         self._open: dict[str, ServerRequest] = {}
         self._shown = ""
         self._sheet: AskingScreen | None = None
@@ -98,16 +80,19 @@ class Inquiries:
             return
         request = next(iter(self._open.values()))
         self._shown = request.id
-        self._sheet = self._make(request)
-        self._sheet.on_shown = self._count
-        self._stage.push_screen(self._sheet, lambda reply: self._closed(request, reply))
+        sheet = self._sheet = self._make(request)
+        sheet.on_shown = self._count
+        self._stage.push_screen(sheet, lambda reply: self._closed(request, sheet, reply))
 
     def _count(self) -> None:
         if self._sheet is not None and self._sheet.is_mounted:
             self._sheet.show_waiting(len(self._open) - 1)
 
-    def _closed(self, request: ServerRequest, reply: RequestReply | None) -> None:
-        self._sheet = None
+    def _closed(
+        self, request: ServerRequest, sheet: AskingScreen, reply: RequestReply | None
+    ) -> None:
+        if self._sheet is sheet:  # after a withdrawal the next one may be up before this is told
+            self._sheet = None
         if self._shown == request.id:
             self._shown = ""
         if self._open.pop(request.id, None) is not None:
@@ -117,16 +102,15 @@ class Inquiries:
         self.surface()
 
     def _make(self, request: ServerRequest) -> AskingScreen:
-        from kage.tui.screens.asking import Unasked
         from kage.tui.screens.form import FormScreen
         from kage.tui.screens.link import LinkScreen
 
-        unasked: Unasked = Unasked(quiet=self._quiet, spill=self._spill)
+        keymap, unasked = self._backstage.keymap, self._backstage.unasked()
         match request:
             case FormRequest():
-                return FormScreen(request.form, self._keymap, _words(request), unasked=unasked)
+                return FormScreen(request.form, keymap, _words(request), unasked=unasked)
             case UrlRequest():
-                return LinkScreen(request, self._keymap, unasked)
+                return LinkScreen(request, keymap, unasked)
             case _:
                 assert_never(request)
 

@@ -7,11 +7,13 @@ import contextlib
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
-from kage.agent.host import Host
 from kage.core.commands import Command, SubmitPrompt
-from kage.core.events import Event
-from kage.tui.controllers.events import merged
+
+if TYPE_CHECKING:
+    from kage.agent.host import Host
+    from kage.core.events import Event
 
 CLOSING = 8.0  # seconds; the host promises 6
 
@@ -116,6 +118,6 @@ class HostLink:
 
     def _drain(self) -> None:
         self._scheduled = False
-        events = merged(self._pending)
+        events = list(self._pending)
         self._pending.clear()
         self._deliver(events)

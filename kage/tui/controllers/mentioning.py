@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kage.agent.host import Host
 from kage.tui.controllers import offered
 from kage.tui.controllers.naming import Item, Names, words
 from kage.tui.controllers.sheets import Stage
@@ -20,6 +19,7 @@ from kage.tui.widgets.palette import Choice
 from kage.tui.widgets.prompt import PromptArea
 
 if TYPE_CHECKING:
+    from kage.agent.host import Host
     from kage.core.offers import CompletionWish, Offers
 
 _TOKEN = re.compile(r'(?<![\w@./:+=-])@(?:"([^"\n]*)|([^\s"@][^\s"]*)?)$')

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kage.agent import prompts
 from kage.core.commands import SubmitPrompt
 from kage.core.errors import KageError, UsageError
-from kage.core.events import Level
+from kage.core.levels import Level
 from kage.tui.controllers.sheets import NOT_YET, Stage
 from kage.tui.keymap import Keymap
 from kage.tui.screens.chat import ChatScreen

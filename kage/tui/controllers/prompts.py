@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from kage.agent.host import Host
 from kage.core.commands import (
+    AskPins,
     AskTrust,
     Command,
     EnableServer,
@@ -23,8 +24,8 @@ from kage.core.commands import (
     SubmitPrompt,
 )
 from kage.core.content import Text
-from kage.core.events import Level
 from kage.core.gate import Mode
+from kage.core.levels import Level
 from kage.tui.controllers import commands as slash
 from kage.tui.controllers.commands import Arg, Typed
 from kage.tui.controllers.completion import Known, complete, wanted
@@ -35,6 +36,9 @@ from kage.tui.screens.chat import ChatScreen
 from kage.tui.status import Status
 from kage.tui.text import shown
 from kage.tui.widgets.palette import Choice
+
+if TYPE_CHECKING:
+    from kage.agent.host import Host
 
 
 class Prompts:
@@ -222,6 +226,8 @@ class Prompts:
             return self._refuse(f"/mcp {shown(verb, 30)} is unknown; {hint}")
         if verb == "trust" and not name:
             return self._tell(AskTrust())
+        if verb == "pins" and not name:
+            return self._tell(AskPins())
         if verb == "reload" and not name:
             return self._tell(ReloadConfig())
         if not name:
@@ -243,6 +249,8 @@ class Prompts:
                 return self._act("server_log", name)
             case "trust":
                 return self._tell(AskTrust(name=name))
+            case "pins":
+                return self._tell(AskPins(name=name))
             case "login":
                 return self._tell(LoginServer(name=name))
             case "logout":

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kage.agent.host import Host
 from kage.core.commands import (
+    AskPins,
     AskTrust,
     Command,
     EnableServer,
     LoginServer,
+    RepeatCall,
     RestartServer,
     ResumeSession,
     SetModel,
+    UndoCall,
 )
 from kage.core.errors import KageError
 from kage.core.gate import Question
@@ -24,6 +26,7 @@ from kage.tui.text import shown
 if TYPE_CHECKING:
     from textual.screen import Screen
 
+    from kage.agent.host import Host
     from kage.tui.screens.picker import Entry, Picker
 
 NOT_YET = "kage is still starting; try again in a moment"
@@ -54,12 +57,19 @@ class Sheets:
     """The screens; each module is imported when it is first opened."""
 
     def __init__(
-        self, *, stage: Stage, keymap: Keymap, status: Status, remark: Callable[[str], None]
+        self,
+        *,
+        stage: Stage,
+        keymap: Keymap,
+        status: Status,
+        remark: Callable[[str], None],
+        write: Callable[[str], None],
     ) -> None:
         self._stage = stage
         self._keymap = keymap
         self._status = status
         self._remark = remark
+        self._write = write
 
     def help(self) -> None:
         """Show every key and command."""
@@ -89,6 +99,8 @@ class Sheets:
             self._stage.send(RestartServer(name=name))
         elif verb == "trust":
             self._stage.send(AskTrust(name=name))
+        elif verb == "pins":
+            self._stage.send(AskPins(name=name))
         elif verb == "login":
             self._stage.send(LoginServer(name=name))
         else:
@@ -119,6 +131,61 @@ class Sheets:
                 self._stage.send(ResumeSession(session_id=session_id))
 
         self._pick("Conversations in this folder", "There is no other one yet.", load, chosen, "")
+
+    def undo(self) -> None:
+        """Let the person choose a call whose changes go."""
+        from kage.tui.screens.lists import undo_entries
+
+        async def load(host: Host) -> tuple[Entry, ...]:
+            return undo_entries(await host.undo.items())
+
+        def chosen(record: str | None) -> None:
+            host = self._stage.host
+            if record is not None and host is not None:
+                self._stage.in_background(self._undo(host, record))
+
+        empty = "No call of this conversation changed a file that kage knows of."
+        self._pick("Undo what a call did to files", empty, load, chosen, "")
+
+    async def _undo(self, host: Host, record: str) -> None:
+        from kage.tui.screens.undo import UndoScreen
+
+        plan = await host.undo.plan(record)
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._stage.send(UndoCall(record=record))
+
+        self._stage.push_screen(UndoScreen(plan, self._keymap), answered)
+
+    def unknown(self) -> None:
+        """Let the person decide about a call whose outcome nobody knows."""
+        from kage.core.unsettled import unsettled
+        from kage.tui.screens.lists import unsettled_entries
+
+        async def load(host: Host) -> tuple[Entry, ...]:
+            return unsettled_entries(unsettled(host.messages()), host.tools())
+
+        empty = "Of every call of this conversation it is known how it ended."
+        self._pick("Calls whose outcome is unknown", empty, load, self._unknown, "")
+
+    def _unknown(self, call_id: str | None) -> None:
+        from kage.core.unsettled import unsettled
+        from kage.tui.screens.unknown import UnknownScreen, check_prompt
+
+        host = self._stage.host
+        held = unsettled(host.messages()) if host is not None else ()
+        item = next((item for item in held if item.call.id == call_id), None)
+        if item is None:
+            return
+
+        def answered(choice: str | None) -> None:
+            if choice == "retry":
+                self._stage.send(RepeatCall(call_id=item.call.id))
+            elif choice == "check":
+                self._write(check_prompt(item))
+
+        self._stage.push_screen(UnknownScreen(item, self._keymap), answered)
 
     def _pick(
         self,

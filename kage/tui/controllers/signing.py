@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kage.core.commands import AnswerLogin, CancelLogin
 from kage.core.events import LoginRequested, LoginSettled
-from kage.tui.controllers.stage import Stage
-from kage.tui.keymap import Keymap
+from kage.tui.controllers.stage import Backstage
 from kage.tui.text import shown
 
 if TYPE_CHECKING:
@@ -16,28 +14,12 @@ if TYPE_CHECKING:
 
 
 class LoginSheets:
-    """Holds the sheets of sign-ins under way.
+    """Holds the sheets of sign-ins under way."""
 
-    Args:
-        quiet: Seconds without a key before a sheet takes keys.
-        spill: Takes what was typed before that into the draft.
-        remark: Shows a passing line.
-    """
-
-    def __init__(
-        self,
-        *,
-        stage: Stage,
-        keymap: Keymap,
-        quiet: float,
-        spill: Callable[[str], None],
-        remark: Callable[[str], None],
-    ) -> None:
-        self._stage = stage
-        self._keymap = keymap
-        self._quiet = quiet
-        self._spill = spill
-        self._remark = remark
+    def __init__(self, backstage: Backstage) -> None:
+        self._backstage = backstage
+        self._stage = backstage.stage
+        self._remark = backstage.remark
         self._sheets: dict[str, LoginScreen] = {}  # by server
 
     def request(self, page: LoginRequested) -> None:
@@ -46,14 +28,13 @@ class LoginSheets:
         if sheet is not None and sheet.is_attached:
             sheet.show(page)
             return
-        from kage.tui.screens.asking import Unasked
         from kage.tui.screens.login import LoginScreen
 
         sheet = LoginScreen(
             page,
-            self._keymap,
+            self._backstage.keymap,
             pasted=lambda text: self._stage.send(AnswerLogin(name=page.server, address=text)),
-            unasked=Unasked(quiet=self._quiet, spill=self._spill),
+            unasked=self._backstage.unasked(),
         )
         self._sheets[page.server] = sheet
         self._stage.push_screen(sheet, lambda _: self._closed(page.server))

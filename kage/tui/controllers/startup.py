@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,12 +13,13 @@ from textual import events
 from kage.core.commands import Command, SubmitPrompt
 from kage.core.content import as_text
 from kage.tui.controllers.approvals import Approvals
-from kage.tui.controllers.events import Folder
 from kage.tui.controllers.link import HostLink
 from kage.tui.controllers.prompts import Prompts
 from kage.tui.controllers.typing import Typing
 from kage.tui.screens.chat import ChatScreen
 from kage.tui.status import Status
+
+_DRAWING = 0.5  # seconds the host waits at most for what was typed before it to be drawn
 
 
 class Startup:
@@ -27,11 +29,11 @@ class Startup:
         chat: The screen.
         status: Filled from the host.
         link: Starts the host.
-        folder: Redraws.
         prompts: Told what is typed.
         approvals: See keys before the prompt and the panel use them.
         guard: Reports what goes wrong inside it.
         post: Puts an event back on the app's queue.
+        later: Runs something on that queue.
     """
 
     def __init__(
@@ -40,20 +42,20 @@ class Startup:
         chat: ChatScreen,
         status: Status,
         link: HostLink,
-        folder: Folder,
         prompts: Prompts,
         approvals: Approvals,
         guard: Callable[[str], AbstractContextManager[None]],
         post: Callable[[events.Event], object],
+        later: Callable[[Callable[[], object]], object],
     ) -> None:
         self._chat = chat
         self._status = status
         self._link = link
-        self._folder = folder
         self._prompts = prompts
         self._approvals = approvals
         self._guard = guard
         self._post = post
+        self._later = later
         self._typed: list[events.Event] | None = []  # None: there is a prompt to type into
 
     def keep(self, event: events.Event) -> bool:
@@ -85,7 +87,7 @@ class Startup:
         return taken
 
     async def _start(self) -> None:
-        await asyncio.sleep(0)  # the frame leaves for the terminal first
+        await self._drawn()
         up = await self._link.start()
         host, status = self._link.host, self._status
         status.ready = True
@@ -93,16 +95,25 @@ class Startup:
         if not up or host is None:
             for command in self._link.recall_early():
                 self._chat.restore_draft(_text(command))
-            self._folder.done()
+            self._chat.status_changed()
             return
         status.workspace, status.mode = host.workspace, host.mode
         status.model = status.model or host.model
         status.servers.update({server.name: server for server in host.servers()})
-        self._folder.done()
+        self._chat.status_changed()
         with self._guard("reading earlier prompts"):
             self._chat.prompt.recall.load(await host.history())
             status.recent = await host.sessions()
-        self._folder.done()
+        self._chat.status_changed()
+
+    async def _drawn(self) -> None:
+        """Wait until what was typed so far is on the screen: loading the host slows the rest."""
+        drawn = asyncio.Event()
+        prompt = self._chat.prompt  # keys reach it through the app's queue, then its own
+        self._later(lambda: prompt.call_later(lambda: prompt.call_after_refresh(drawn.set)))
+        with contextlib.suppress(TimeoutError):  # a screen may be over it that redraws nothing
+            async with asyncio.timeout(_DRAWING):
+                await drawn.wait()
 
 
 def _text(command: Command) -> str:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from kage.core.commands import AnswerTrust
 from kage.core.trust import TrustAnswer, TrustQuestion
-from kage.tui.controllers.stage import Stage
-from kage.tui.keymap import Keymap
+from kage.tui.controllers.stage import Backstage
 from kage.tui.text import shown
 
 if TYPE_CHECKING:
@@ -25,28 +24,15 @@ class TrustSheets:
     """Holds the open questions about entries, in the order they came.
 
     Args:
-        quiet: Seconds without a key before a sheet nobody asked for takes keys.
+        backstage: What its sheets are put up with.
         busy: Says whether the person is in the middle of something: a draft, an open question.
-        spill: Takes what was typed before a sheet took keys into the draft.
-        remark: Shows a passing line.
     """
 
-    def __init__(
-        self,
-        *,
-        stage: Stage,
-        keymap: Keymap,
-        quiet: float,
-        busy: Callable[[], bool],
-        spill: Callable[[str], None],
-        remark: Callable[[str], None],
-    ) -> None:
-        self._stage = stage
-        self._keymap = keymap
-        self._quiet = quiet
+    def __init__(self, backstage: Backstage, *, busy: Callable[[], bool]) -> None:
+        self._backstage = backstage
+        self._stage = backstage.stage
+        self._remark = backstage.remark
         self._busy = busy
-        self._spill = spill
-        self._remark = remark
         self._open: dict[str, tuple[TrustQuestion, bool]] = {}  # by name; and whether asked for
         self._sheet: TrustScreen | None = None
 
@@ -65,8 +51,9 @@ class TrustSheets:
         if asked:  # what a person wants to see comes first
             self._open = {question.name: (question, True), **self._open}
             self._open[question.name] = (question, True)
-        else:
-            self._open.setdefault(question.name, (question, False))
+        else:  # an entry that changed again is asked about as it is now
+            wanted = self._open.get(question.name, (question, False))[1]
+            self._open[question.name] = (question, wanted)
         self.surface()
 
     def settle(self, name: str, answer: TrustAnswer) -> None:
@@ -81,19 +68,18 @@ class TrustSheets:
         question, asked = next(iter(self._open.values()))
         if not asked and (self._busy() or not self._stage.free):
             return
-        from kage.tui.screens.asking import Unasked
         from kage.tui.screens.trust import TrustScreen
 
         self._sheet = TrustScreen(
             question,
-            self._keymap,
+            self._backstage.keymap,
             decided=lambda answer: self._decide(question, answer),
-            unasked=Unasked(quiet=self._quiet, spill=self._spill),
+            unasked=self._backstage.unasked(),
         )
         self._stage.push_screen(self._sheet, lambda _: self._closed(question))
 
     def _decide(self, question: TrustQuestion, answer: TrustAnswer) -> None:
-        self._open.pop(question.name, None)
+        self._drop(question)
         command = AnswerTrust(
             name=question.name, entry_hash=question.identity.entry_hash, answer=answer
         )
@@ -101,5 +87,10 @@ class TrustSheets:
 
     def _closed(self, question: TrustQuestion) -> None:
         self._sheet = None
-        self._open.pop(question.name, None)  # closed without an answer: not now
+        self._drop(question)  # closed without an answer: not now
         self.surface()
+
+    def _drop(self, question: TrustQuestion) -> None:
+        """Forget a question, but not one that came for the same name while it was shown."""
+        if self._open.get(question.name, (None, False))[0] is question:
+            del self._open[question.name]

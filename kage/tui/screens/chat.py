@@ -12,7 +12,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Rule, Static
 
-from kage.core.events import Level
+from kage.core.levels import Level
 from kage.tui.keymap import ACTIONS, Context, Keymap
 from kage.tui.status import Status
 from kage.tui.transcript.calls import ToolBlock

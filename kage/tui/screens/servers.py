@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from rich.cells import set_cell_size
@@ -39,6 +39,14 @@ _LEAST_TEXT = 300  # characters of one, however many there are
 _COLUMNS = (14, 11, 6, 11, 6)  # name, state, transport, protocol, tools
 
 
+class Marks(Protocol):
+    """What is remembered of tools."""
+
+    def broken_claim(self, spec: ToolSpec) -> str:
+        """Say what is known against the word of a tool, "" for nothing."""
+        ...
+
+
 class ServerSource(Protocol):
     """Where the screen gets what it shows; ``Host`` is one."""
 
@@ -56,6 +64,11 @@ class ServerSource(Protocol):
 
     def unlisted(self) -> frozenset[str]:
         """Give the tools requests only name, until the model finds them by search."""
+        ...
+
+    @property
+    def undo(self) -> Marks:
+        """Give what is known against the word of tools."""
         ...
 
 
@@ -93,6 +106,7 @@ class ServersScreen(ModalScreen[None]):
                 ("server_disable", "disable"),
                 ("server_login", "sign in"),
                 ("server_trust", "trust"),
+                ("server_pins", "changes"),
                 ("server_view", "tools or log"),
                 ("close", "back"),
             )
@@ -192,6 +206,8 @@ class ServersScreen(ModalScreen[None]):
         return (head, *(row(visible(line, single_line=False)) for line in reversed(lines)))
 
     def _tool_rows(self, server: ServerStatus) -> Rows:
+        from kage.permissions.scanners import definition_flags, instruction_flags
+
         tools = [
             tool
             for tool in self._source.tools()
@@ -202,12 +218,17 @@ class ServersScreen(ModalScreen[None]):
         rows = [
             row(Span(f"{len(tools)} tool{'s' * (len(tools) != 1)}", "strong"), _found(searched))
         ]
+        rows += [row(Span(f"held: {shown(held, 400)}", "warning")) for held in server.held]
+        rows += _flagged("in its instructions: ", instruction_flags(server.instructions))
         each = max(_LEAST_TEXT, _TOOL_TEXT // max(1, len(tools)))
         for tool in tools:
             assert tool.server is not None
             name = shown(tool.server.original, 60)
             said = shown(tool.full_description or tool.description, each)
             rows.append(row(Span(name, "key"), f"  {said}", hang="    ", words=True))
+            rows += _flagged("", definition_flags(tool))
+            if mark := self._source.undo.broken_claim(tool):
+                rows.append(row(Span(f"    ⚠ {shown(mark, 300)}", "warning"), words=True))
         rows += [
             row(Span(f"left out: {shown(reason, 400)}", "warning")) for reason in server.dropped
         ]
@@ -221,6 +242,14 @@ def _tally(servers: Sequence[ServerStatus]) -> str:
     """Count the servers by state, "" for a few that are all seen at once."""
     states = Counter(server.state.value.replace("_", " ") for server in servers)
     return " · ".join(f"{count} {state}" for state, count in states.items()) if servers[9:] else ""
+
+
+def _flagged(where: str, flags: Iterable[object]) -> list[Row]:
+    """Say what scanners saw, a row each."""
+    return [
+        row(Span(f"    ⚠ {where}{shown(str(flag), 300)}", "warning"), hang="      ", words=True)
+        for flag in flags
+    ]
 
 
 def _found(count: int) -> str:

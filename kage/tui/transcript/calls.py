@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kage.core.sanitise import visible
+from kage.core.sanitise import clip, visible
 from kage.tui.transcript.blocks import Block
 from kage.tui.transcript.line import Span
 from kage.tui.transcript.pieces import Piece, RowsPiece, TextPiece, ToolPiece, guess, text_pieces
@@ -14,6 +14,8 @@ from kage.tui.transcript.wrap import fold
 GROUP = "\x00group"  # suffix of the fold target of a run of reads
 _TAIL_LINES = 6  # of live output
 _REASON_LINES = 4  # of a failure, without unfolding
+_WARNINGS = 3  # of each kind
+_WARNING = 200  # characters of one
 
 
 def block_of(target: str) -> str:
@@ -99,6 +101,8 @@ class ToolBlock(Block):
         out: list[Piece] = []
         if row.failed and not row.says_why:
             out += _reasons(row)
+        out += _warnings(row)
+        out += _effects(row)
         if self.open:
             label = visible(row.label, single_line=True)
             if row.diff:
@@ -134,6 +138,24 @@ def _reasons(row: ToolRow) -> list[Piece]:
         fix = visible(row.fix, single_line=True)
         out.append(TextPiece(f"→ {fix}", style="words", role="fix", bar="  "))
     return out
+
+
+def _warnings(row: ToolRow) -> list[Piece]:
+    """Say under a call what scanners saw in it and in its result."""
+    words = [f"⚠ sent with it: {text}" for text in row.sent[:_WARNINGS]]
+    words += [f"⚠ in the result: {text}" for text in row.came[:_WARNINGS]]
+    lines = (clip(visible(text, single_line=True), _WARNING) for text in words)
+    return [TextPiece(line, style="words", role="warning", bar="  ") for line in lines]
+
+
+def _effects(row: ToolRow) -> list[Piece]:
+    """Say under a call what it did to files, and that this was undone."""
+    words = [f"~ {visible(row.effect, single_line=True)}"] if row.effect else []
+    if row.undone:
+        words.append("↶ undone")
+    role = "reason" if row.alarm and not row.undone else "detail"
+    text = " · ".join(words)
+    return [TextPiece(text, style="words", role=role, bar="  ")] if text else []
 
 
 def regroup(blocks: Sequence[Block], index: int) -> list[ToolBlock]:

@@ -49,7 +49,12 @@ class ToolRow:
     body: str = ""  # the full result
     diff: str = ""  # unified diff
     tail: str = ""  # live output so far
+    effect: str = ""  # what it did to files
+    alarm: bool = False  # it should not have
+    undone: bool = False  # and that was taken back
     reading: bool | None = None  # only looks; None: so if it is a built-in that does
+    sent: tuple[str, ...] = ()  # what scanners saw in the call
+    came: tuple[str, ...] = ()  # and in its result
 
     @property
     def over(self) -> bool:
@@ -70,7 +75,7 @@ class ToolRow:
     def folds(self) -> bool:
         """Whether it may join its neighbours in one row."""
         reads = self.reading if self.reading is not None else self.label in _READERS
-        return reads and self.state == "ok"
+        return reads and self.state == "ok" and not (self.sent or self.came or self.effect)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ class Guard:
 
     def __init__(self, quiet: float = QUIET, longest: float = LONGEST) -> None:
         self._quiet = quiet
-        self._longest = longest
+        self._longest = max(longest, quiet)
         self._shown: float | None = None
         self._last = 0.0
 

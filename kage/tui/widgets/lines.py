@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 from textual.widgets import Static
 
-from kage.core.events import Level
+from kage.core.levels import Level
 from kage.tui.text import MUTED, shown
 
 MOST = 4

@@ -145,7 +145,8 @@ class ApprovalPanel(Vertical, can_focus=True):
         self.set_class(asked.question.red, "-red")
         height = self.screen.size.height
         small = height < 16
-        banner = words.banner(asked.question)
+        key = self._keys.get("details", "")
+        banner = words.banner(asked.question, width - 4, most=2 if small else 4, key=key)
         rule = words.rule_line(asked, self._keys.get("scope", ""))
         facts = None if small else words.facts(asked.question)
         hints = None if small else words.hints(asked, self._keys)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.style import Style
 
-from kage.core.gate import Question
-from kage.core.tools import ToolSpec
 from kage.tui.text import MUTED, shown
 from kage.tui.widgets.arguments import argument_rows, diff_rows, is_foldable
 from kage.tui.widgets.rows import Rows, Span, row
+
+if TYPE_CHECKING:
+    from kage.core.gate import Question
+    from kage.core.tools import ToolSpec
 
 ANSWERS = (  # action, key, words; the order is that of the keys 1 to 5
     ("yes", "1", "yes"),
@@ -61,9 +64,18 @@ def title(asked: Asked, gauge: str, width: int) -> Content:
     return Content.assemble((head, style), (fill + tail, style if question.red else "$warning"))
 
 
-def banner(question: Question) -> Content | None:
-    """Draw what the scanners saw; None when there is nothing."""
-    lines = [shown(text, 400) for text in question.warnings]
+def banner(question: Question, width: int, *, most: int = 4, key: str = "") -> Content | None:
+    """Draw what the scanners saw; None when there is nothing.
+
+    The answers stay on the screen however much they saw: there are at most ``most`` rows, one a
+    warning (a single one has two), and ``key`` shows the rest.
+    """
+    warnings, left = question.warnings, most - question.red
+    room = max(20, width - 2) * (2 if len(warnings) == 1 else 1)
+    lines = [shown(text, room) for text in warnings[: left if len(warnings) <= left else left - 1]]
+    if rest := len(warnings) - len(lines):
+        where = f" ({key}: full screen)" if key else ""
+        lines.append(f"{rest} more of these{where}")
     if question.red:
         lines.insert(0, "This touches kage's own files: settings, grants, trust or its logs.")
     if not lines:
@@ -85,6 +97,8 @@ def facts(question: Question) -> Content:
     """Draw why it asks, what the server claims and since when the definition is known."""
     parts = [f"why: {shown(question.reason, 160)}"] if question.reason else []
     tool = question.request.tool
+    if tool.sandbox:
+        parts.append(f"sandbox: {tool.sandbox}")
     if tool.server is not None:
         parts += [f"safety level: {tool.safety}"] if tool.safety else []
         parts += _claims(tool)

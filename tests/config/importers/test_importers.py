@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -153,6 +154,50 @@ def test_a_bad_entry_costs_only_itself(tmp_path: Path, entry: object, problem: s
     servers = found(tmp_path, data, "claude-desktop")
     assert problem in servers["bad"][1]
     assert servers["good"] == ({"command": "x"}, "")
+
+
+@pytest.mark.parametrize(
+    ("format_name", "data", "word"),
+    [
+        (
+            "claude-code",
+            {"mcpServers": {"s": {"command": "x", "timeout": 10**400}}},
+            "out of range",
+        ),
+        (
+            "langchain",
+            {"defaultToolTimeout": 10**400, "mcpServers": {"s": {"url": "https://h"}}},
+            "of",
+        ),
+        (
+            "langchain",
+            {"outputHandling": {"text": ["x"]}, "mcpServers": {"s": {"url": "https://h"}}},
+            "text",
+        ),
+        ("opencode", {"mcp": {"s": {"type": ["local"], "command": ["x"]}}}, "neither local nor"),
+        (
+            "opencode",
+            {"mcp": {"s": {"type": "local", "command": ["x", "${A}"]}}},
+            "puts variables in",
+        ),
+        (
+            "codex",
+            {"mcp_servers": {"s": {"command": "x", "http_headers": {"A": "b"}}}},
+            "headers are",
+        ),
+        (
+            "codex",
+            {"mcp_servers": {"s": {"url": "https://h", "env_vars": ["A"]}}},
+            "env_vars is left",
+        ),
+    ],
+)
+def test_what_no_host_would_write_is_told_all_the_same(
+    tmp_path: Path, format_name: str, data: object, word: str
+) -> None:
+    assert word in found(tmp_path, data, format_name)["s"][1]
+    with contextlib.suppress(UsageError):  # every format looks at it to tell whose it is
+        read(tmp_path / "file.json", AROUND)
 
 
 def test_claude_code_keeps_servers_per_folder(tmp_path: Path) -> None:

@@ -156,7 +156,8 @@ async def bench(
     Args:
         more: What else the manager is given: manifests, trusted, clock.
     """
-    made = Bench(folder, seals or Seals(), {**os.environ, **(environ or {})}, **more)
+    book = Seals() if seals is None else seals  # an empty book is false, and is meant
+    made = Bench(folder, book, {**os.environ, **(environ or {})}, **more)
     try:
         yield made
     finally:
@@ -167,7 +168,7 @@ async def bench(
 def spec(name: str, *options: object, of: str = "", **more: Any) -> ServerSpec:
     """Make the entry of a stub server; ``of`` names the stub when it is called otherwise."""
     command, *args = stub(of or name, *options)
-    more.setdefault("timeout", 15.0)
+    more.setdefault("timeout", 60.0)  # machines are shared
     more.setdefault("restart", RestartSpec(delay=0.05, max_delay=0.2))
     return ServerSpec(name=name, command=command, args=tuple(args), **more)
 

@@ -167,6 +167,24 @@ def test_what_is_typed_into_a_secret_field_is_kept_out_of_results_and_traces(
     run(main)
 
 
+def test_a_server_cannot_make_words_of_its_own_a_secret(tmp_path: Path) -> None:
+    async def main() -> None:
+        line = "ls; curl evil.example"
+        person = FakePerson(accepts(password=line, token=line))
+        async with bench(tmp_path, around=around(person)) as b:
+            await b.up(spec("elicit", *LEGACY))
+            filled = {"type": "string", "default": line}
+            chosen = {"type": "string", "enum": [line, "other"]}
+            properties = {"password": filled, "token": chosen}
+            schema = {"type": "object", "properties": properties}
+            params = {"message": "x", "requestedSchema": schema}
+            await b.call("elicit__ask", {"params": params})
+            assert isinstance(person.asked[0], FormRequest)
+            assert b.redactor(line) == line
+
+    run(main)
+
+
 def test_a_thousand_questions_at_once_cost_nothing_and_the_server_goes_on(tmp_path: Path) -> None:
     async def main() -> None:
         person = FakePerson(lambda request: None)
@@ -275,9 +293,9 @@ def test_the_clock_of_a_call_rests_while_the_person_thinks(tmp_path: Path) -> No
 
             person = Slow(accepts(name="Ada"))
             async with bench(tmp_path, around=around(person)) as b:
-                await b.up(spec("elicit", *era, tool_timeout=0.4, tool_max_time=0.8))
+                await b.up(spec("elicit", *era, tool_timeout=1.5, tool_max_time=2.0))
                 call = asyncio.create_task(b.call("elicit__ask"))
-                done, _ = await asyncio.wait([call], timeout=1.5)
+                done, _ = await asyncio.wait([call], timeout=2.5)
                 assert not done
                 release.set()
                 assert "Ada" in text(await call)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -164,10 +163,9 @@ def test_an_odd_answer_fails_its_call_at_once_and_nothing_else(
 ) -> None:
     async def main() -> None:
         async with bench(tmp_path) as b:
-            await b.up(spec("odd_results", *revisions, tool_timeout=20.0))
-            start = time.monotonic()
+            await b.up(spec("odd_results", *revisions))
             result = await b.call("odd_results__odd", {"how": how})
-            assert time.monotonic() - start < 15
+            assert "given up" not in text(result)  # not by its limit
             assert (result.outcome, words in text(result)) == (outcome, True), text(result)
             assert text(await b.call("odd_results__echo", {"text": "still"})) == "still"
 
@@ -191,10 +189,8 @@ def test_silence_ends_a_call_at_its_limit_and_the_server_is_told(tmp_path: Path)
 
     async def main() -> None:
         async with bench(tmp_path) as b:
-            await b.up(spec("echo", "--record", record, tool_timeout=0.4))
-            start = time.monotonic()
-            result = await b.call("echo__sleep", {"seconds": 30})
-            assert time.monotonic() - start < 5
+            await b.up(spec("echo", "--record", record, tool_timeouts={"sleep": 0.4}))
+            result = await b.call("echo__sleep", {"seconds": 60})
             assert result.outcome is Outcome.UNKNOWN
             for word in ("'sleep'", "'echo'", "0.4 s", "may still be running"):
                 assert word in text(result)
@@ -206,24 +202,6 @@ def test_silence_ends_a_call_at_its_limit_and_the_server_is_told(tmp_path: Path)
     [call, _] = recorded(record, "tools/call")
     [notice] = recorded(record, "notifications/cancelled")
     assert notice["params"]["requestId"] == call["id"]
-
-
-def test_progress_keeps_a_call_alive_and_is_passed_on(tmp_path: Path) -> None:
-    seen: list[tuple[float, float | None, str]] = []
-
-    async def main() -> None:
-        async with bench(tmp_path) as b:
-            await b.up(spec("echo", tool_timeout=1.0))
-            result = await b.call(
-                "echo__progress",
-                {"steps": 8, "pause": 0.25},
-                progress=lambda *step: seen.append(step),
-            )
-            assert text(result) == "8 steps"
-
-    run(main)
-    assert seen[-1] == (8.0, 8.0, "step 8")
-    assert [step[0] for step in seen] == sorted(step[0] for step in seen)
 
 
 def test_progress_for_ever_ends_at_the_hard_limit(tmp_path: Path) -> None:
@@ -271,12 +249,16 @@ def test_no_more_calls_run_at_once_than_allowed(tmp_path: Path) -> None:
     async def main() -> None:
         async with bench(tmp_path) as b:
             await b.up(spec("echo", "--record", record, max_parallel_calls=2))
-            calls = [asyncio.create_task(b.call("echo__sleep", {"seconds": 0.5})) for _ in range(4)]
+            calls = [asyncio.create_task(b.call("echo__sleep", {"seconds": 60})) for _ in range(4)]
             await until(lambda: len(recorded(record, "tools/call")) == 2)
             await asyncio.sleep(0.1)
             assert len(recorded(record, "tools/call")) == 2
-            results = await asyncio.gather(*calls)
-            assert {text(result) for result in results} == {"slept"}
+            for call in calls[:2]:
+                call.cancel()
+            await until(lambda: len(recorded(record, "tools/call")) == 4, what="the next two")
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
 
     run(main)
 
@@ -287,9 +269,7 @@ def test_a_crash_in_a_call_leaves_its_outcome_unknown_and_says_why(tmp_path: Pat
     async def main() -> None:
         async with bench(tmp_path) as b:
             await b.up(spec("crash", "--record", record))
-            start = time.monotonic()
             result = await b.call("crash__crash")
-            assert time.monotonic() - start < 5
             assert result.outcome is Outcome.UNKNOWN
             for words in ("exit code 7", "the index is corrupt", "unknown whether it acted"):
                 assert words in text(result)
@@ -315,10 +295,9 @@ def test_an_exit_is_noticed_although_a_grandchild_holds_the_output(tmp_path: Pat
     async def main() -> None:
         async with bench(tmp_path) as b:
             await b.up(spec("grandchild"))
-            start = time.monotonic()
             result = await b.call("grandchild__leave")
-            assert time.monotonic() - start < 10
             assert result.outcome is Outcome.UNKNOWN
+            assert "given up" not in text(result)  # not by its limit
 
     run(main)
 
@@ -343,12 +322,10 @@ def test_a_server_that_stops_reading_cannot_hold_a_call_past_its_limit(tmp_path:
         async with bench(tmp_path) as b:
             await b.up(spec("stops_reading", tool_timeout=0.6))
             big = {"text": "x" * 2_000_000}
-            start = time.monotonic()
             first = asyncio.create_task(b.call("stops_reading__take", big))
             await asyncio.sleep(0.1)
             second = asyncio.create_task(b.call("stops_reading__take", {"text": "small"}))
             results = await asyncio.gather(first, second)
-            assert time.monotonic() - start < 6
             assert results[0].outcome is Outcome.UNKNOWN
             assert results[1].outcome is Outcome.NEVER_SENT
             await until(lambda: b.states("stops_reading").count("connecting") == 2)

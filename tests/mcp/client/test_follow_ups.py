@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 
-from kage.core.canonical import digest
+from kage.core.canonical import canonical, digest
 from kage.core.errors import Refused
 from kage.mcp.client.wire.exchange import Exchange, FollowUp
 from kage.mcp.client.wire.metadata import call_of
 from kage.mcp.client.wire.seal import followed, sealed
 from kage.permissions.seal import SealBook
+from tests.permissions.test_seal import anything, words
 
 ARGUMENTS = {"path": "a"}
 ASKED = {
@@ -103,3 +105,29 @@ def test_requests_without_a_seal_are_held_to_what_was_asked_too() -> None:
     }  # fmt: skip
     with pytest.raises(Refused):
         followed({"uri": "x"}, FollowUp(of=first(), state="s2", responses=ANSWERS))
+
+
+def test_ten_thousand_random_follow_ups_carry_what_was_decided_once() -> None:
+    dice = random.Random(20_260_728)
+    for _ in range(1_000):  # ten values each
+        arguments = {f"{n}{words(dice)}": anything(dice, 2) for n in range(10)}
+        answers = {"q": {words(dice): anything(dice, 2)}}
+        before = Exchange()
+        before.decision = "d1"
+        before.call = call_of({"name": "t", "arguments": arguments})
+        before.result = ASKED
+        follow = FollowUp(of=before, state="s1", responses=answers)
+        seals = SealBook()
+        seals.open("c", "t", digest(follow.sealed(arguments)), "d2")
+        edited = {**arguments, "\0edited": 1}
+        with pytest.raises(Refused):
+            sealed(seals, "c", {"name": "t", "arguments": edited}, follow)
+        other = FollowUp(of=before, state="s1", responses={"q": {"\0edited": 1}})
+        with pytest.raises(Refused):
+            sealed(seals, "c", {"name": "t", "arguments": arguments}, other)
+        before.followed = False
+        made, decision = sealed(seals, "c", {"name": "t", "arguments": arguments}, follow)
+        assert (decision, canonical(made["arguments"])) == ("d2", canonical(arguments))
+        assert made["inputResponses"] == answers and made["requestState"] == "s1"
+        with pytest.raises(Refused):
+            sealed(seals, "c", {"name": "t", "arguments": arguments}, follow)

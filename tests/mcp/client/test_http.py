@@ -24,7 +24,7 @@ LEGACY = ("--revisions", "2025-06-18")
 
 def web(url: str, name: str = "web", **more: Any) -> ServerSpec:
     """Make the entry of a server behind ``url``."""
-    more.setdefault("timeout", 15.0)
+    more.setdefault("timeout", 60.0)  # machines are shared
     more.setdefault("transport", "http")
     more.setdefault("restart", RestartSpec(delay=0.05, max_delay=0.2))
     return ServerSpec(name=name, url=url, **more)
@@ -136,11 +136,11 @@ def test_progress_arrives_and_keeps_a_call_alive(tmp_path: Path) -> None:
     async def main() -> None:
         with serving() as stub:
             async with bench(tmp_path) as b:
-                await b.up(web(stub.url, tool_timeout=2.0))
+                await b.up(web(stub.url, tool_timeout=3.0))
                 steps: list[float] = []
                 result = await b.call(
                     "web__progress",
-                    {"steps": 8, "gap": 0.3},
+                    {"steps": 8, "gap": 0.45},
                     progress=lambda done, total, said: steps.append(done),
                 )
                 assert (result.outcome, steps[-1]) == (Outcome.OK, 8)

@@ -65,7 +65,7 @@ def test_a_wait_that_is_no_time_costs_at_most_its_call(tmp_path: Path, wait: str
     async def main() -> None:
         with serving(*LEGACY) as stub:
             async with bench(tmp_path) as b:
-                await b.up(web(stub.url, tool_timeout=0.5))
+                await b.up(web(stub.url, tool_timeouts={"fault": 0.5}))
                 stream = f"id: 1\nretry: {wait}\ndata:\n\n"
                 result = await b.call("web__fault", {"how": f"events:{stream}"})
                 assert result.outcome is Outcome.UNKNOWN

@@ -72,7 +72,7 @@ def test_web_addresses_are_read_only_of_the_servers_own_origin(
 
 def test_what_is_read_stands_behind_its_link_and_a_failure_costs_only_itself() -> None:
     content = followed(STDIO, "note://bad", "note://good", shelf=Shelf())
-    assert content[2] == Text(f"{NOTE}note://bad was not read: not found]")
+    assert content[2] == Text(f"{NOTE}note://bad was not read: not found]", own=True)
     assert content[4] == Resource(uri="note://good", text="inside")
 
 

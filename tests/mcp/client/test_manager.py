@@ -23,6 +23,7 @@ from kage.mcp.client.faults import reason
 from kage.mcp.client.servers.backoff import Backoff
 from kage.mcp.client.servers.reconcile import Act, reconcile
 from tests.mcp.client.harness import TestClock, bench, recorded, run, spec, text
+from tests.stubs import stub
 from tests.waiting import until
 
 _FALLS_SILENT = """
@@ -35,6 +36,12 @@ def listed(params, message):
     return {"tools": []}
 server.on["tools/list"] = listed
 server.run()
+"""
+# says nothing before all five were started
+_MEETS = """
+cd "$1"; shift; : > "$0.up"
+for one in s0 s1 s2 s3 s4; do until [ -e "$one.up" ]; do sleep 0.05; done; done
+exec "$@"
 """
 CONNECTED, FAILED = ServerState.CONNECTED, ServerState.FAILED
 NEVER = RestartSpec(enabled=False)
@@ -53,9 +60,17 @@ def test_making_a_manager_starts_nothing(tmp_path: Path) -> None:
 def test_servers_start_side_by_side(tmp_path: Path) -> None:
     async def main() -> None:
         async with bench(tmp_path) as b:
-            start = time.monotonic()
-            await b.up(*(spec(f"slow{n}", "--delay", "1.5", of="slow") for n in range(5)))
-            assert time.monotonic() - start < 6
+            names = [f"s{number}" for number in range(5)]
+            entries = [
+                ServerSpec(
+                    name=name,
+                    command="/bin/sh",
+                    args=("-c", _MEETS, name, str(tmp_path), *stub("slow", "--delay", 0)),
+                    timeout=60.0,
+                )
+                for name in names
+            ]
+            await b.up(*entries)
             assert [status.state for status in b.manager.statuses()] == [CONNECTED] * 5
             assert len(b.tools) == 5
 
@@ -233,7 +248,7 @@ def test_a_silent_old_server_costs_two_seconds_and_one_that_dies_of_the_probe_wo
                 assert b.status(name).protocol == "2025-11-25"
                 assert b.states(name) == ["connecting", "connected"]
             took = {s.name: at - b.times[0][0] for at, s in b.times if s.state is CONNECTED}
-            assert 1.9 < took["probe_deaf"] < 8
+            assert 1.9 < took["probe_deaf"] < 50  # not the 60 of its timeout
             assert text(await b.call("probe_dies__echo", {"text": "alive"})) == "alive"
 
     run(main)
@@ -391,9 +406,7 @@ def test_a_crashed_server_leaves_the_registry_and_comes_back(tmp_path: Path) -> 
             first = b.status("echo")
             assert first.pid is not None
             os.kill(first.pid, signal.SIGKILL)
-            start = time.monotonic()
             await until(lambda: b.status("echo").state is ServerState.CONNECTING)
-            assert time.monotonic() - start < 2
             assert b.manager.changed.is_set()
             await b.apply()
             assert b.tools == {}
@@ -580,7 +593,7 @@ def test_a_server_can_be_switched_off_and_on(tmp_path: Path) -> None:
 def test_a_server_that_stops_answering_is_replaced_but_not_one_that_is_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kage.mcp.client.calling.talk.PING_LIMIT", 1.0)  # ten in earnest
+    monkeypatch.setattr("kage.mcp.client.calling.talk.PING_LIMIT", 3.0)  # ten in earnest
 
     async def main() -> None:
         async with bench(tmp_path) as b:
@@ -594,7 +607,7 @@ def test_a_server_that_stops_answering_is_replaced_but_not_one_that_is_busy(
                 spec("echo", health_interval=0.2),
                 spec("legacy24", health_interval=0.2),
             )
-            busy = asyncio.create_task(b.call("echo__sleep", {"seconds": 2}))
+            busy = asyncio.create_task(b.call("echo__sleep", {"seconds": 4}))
             await b.state("silent", ServerState.CONNECTING)
             fault = b.status("silent").fault
             assert fault is not None
@@ -622,7 +635,7 @@ def test_health_checks_ask_what_the_revision_has(tmp_path: Path) -> None:
     assert recorded(new, "ping") == []
 
 
-def test_everything_ends_within_six_seconds_whatever_servers_do(tmp_path: Path) -> None:
+def test_everything_ends_at_once_whatever_servers_do(tmp_path: Path) -> None:
     children: list[psutil.Process] = []
 
     async def main() -> None:
@@ -639,7 +652,7 @@ def test_everything_ends_within_six_seconds_whatever_servers_do(tmp_path: Path) 
             children.extend(psutil.Process().children(recursive=True))
             start = time.monotonic()
             await b.manager.stop()
-            assert time.monotonic() - start < 6
+            assert time.monotonic() - start < 18  # one takes 4 s; five in turn would take 20
             assert (await calls[0]).outcome is Outcome.UNKNOWN
             assert {s.state for s in b.manager.statuses()} == {ServerState.STOPPED}
 
@@ -661,7 +674,7 @@ def test_fifty_servers_start_at_once_and_end_at_once_however_stubborn_ten_are(
             start = time.monotonic()
             await b.manager.stop()
             # one deaf server takes 4 s; ten in turn would take 40
-            assert time.monotonic() - start < 20
+            assert time.monotonic() - start < 36
 
     run(main)
     assert len(children) >= 50

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kage.core.tools import Claims
-from kage.mcp.client.calling.definitions import Definition, Listing, judge
+from kage.mcp.client.calling.definitions import Listing, judge
 from kage.mcp.client.servers.manifest import Manifest, Manifests
 
 NOTHING = Listing()
@@ -28,23 +27,26 @@ _JSON = st.recursive(
     max_leaves=4,
 )
 _TEXT = st.text(alphabet=st.characters(), max_size=5)  # lone surrogates too
-_HINT = st.none() | st.booleans()
-_TOOL = st.builds(
-    Definition,
-    name=_TEXT,
-    title=_TEXT,
-    description=_TEXT,
-    schema=st.dictionaries(_TEXT, _JSON, max_size=3),
-    output_schema=st.none() | st.dictionaries(_TEXT, _JSON, max_size=3),
-    claims=st.builds(
-        Claims, read_only=_HINT, destructive=_HINT, idempotent=_HINT, open_world=_HINT
-    ),
-    pin=_TEXT,
+_ENTRY = st.fixed_dictionaries(
+    {
+        "name": _TEXT,
+        "inputSchema": st.dictionaries(_TEXT, _JSON, max_size=3).map(
+            lambda schema: {**schema, "type": "object"}
+        ),
+    },
+    optional={
+        "title": _TEXT | st.none(),
+        "description": _TEXT | st.integers(),
+        "outputSchema": st.dictionaries(_TEXT, _JSON, max_size=3),
+        "annotations": st.dictionaries(
+            st.sampled_from(["readOnlyHint", "title", "x"]), st.booleans() | _TEXT
+        ),
+    },
 )
 _LISTING = st.builds(
-    Listing,
-    tools=st.lists(_TOOL, max_size=3).map(tuple),
-    dropped=st.lists(_TEXT, max_size=2).map(tuple),
+    lambda entries, dropped: Listing(tools=judge(entries).tools, dropped=tuple(dropped)),
+    st.lists(_ENTRY, max_size=3),
+    st.lists(_TEXT, max_size=2),
 )
 
 
@@ -97,13 +99,13 @@ def _break(path: Path, how: str) -> None:
         case "folder":
             path.unlink()
             path.mkdir()
-        case "claims":
+        case "tool":
             data = json.loads(path.read_text())
-            data["tools"][0]["claims"]["read_only"] = "yes"
+            data["tools"][0] = ["a", {"type": "object"}]
             path.write_text(json.dumps(data))
         case "schema":
             data = json.loads(path.read_text())
-            data["tools"][0]["schema"] = "object"
+            data["tools"][0]["inputSchema"] = "object"
             path.write_text(json.dumps(data))
         case "prompts":
             data = json.loads(path.read_text())
@@ -111,7 +113,7 @@ def _break(path: Path, how: str) -> None:
             path.write_text(json.dumps(data))
 
 
-_HOWS = ["half", "bytes", "deep", "list", "link", "pipe", "claims", "schema", "prompts"]
+_HOWS = ["half", "bytes", "deep", "list", "link", "pipe", "tool", "schema", "prompts"]
 
 
 @pytest.mark.parametrize("how", [*_HOWS, "folder"])
@@ -143,3 +145,15 @@ def test_no_json_does_harm(tmp_path_factory: pytest.TempPathFactory, data: Any) 
 def test_a_folder_that_cannot_be_written_costs_only_the_manifest(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "file" in Manifests(tmp_path / "file" / "below").save(manifest())
+
+
+def test_a_forged_file_cannot_give_a_definition_the_pin_of_another(tmp_path: Path) -> None:
+    kept = Manifests(tmp_path)
+    listing = judge([{"name": "a", "description": "before", "inputSchema": {"type": "object"}}])
+    kept.save(manifest(listing))
+    [path] = tmp_path.iterdir()
+    path.write_text(path.read_text().replace("before", "after!"))
+    forged = kept.load("s", "user", "e")
+    assert forged is not None
+    assert forged.listing.tools[0].description == "after!"
+    assert forged.listing.tools[0].pin != listing.tools[0].pin

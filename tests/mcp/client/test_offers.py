@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from kage.core.errors import ServerError
 from kage.core.events import Noticed, ServerChanged
 from kage.core.offers import CompletionWish, Offers, RefKind
 from kage.core.servers import ServerState
-from kage.mcp.client.offers.lists import MAX_OFFERS
+from kage.mcp.client.offers.lists import MAX_OFFERS, OfferLists
 from tests.mcp.client.harness import Bench, bench, recorded, run, spec
 from tests.waiting import until
 
@@ -90,7 +91,7 @@ def test_what_is_not_there_is_said_with_what_to_do(tmp_path: Path, era: str) -> 
             await b.up(
                 spec("offers", "--revisions", era),
                 spec("echo"),
-                spec("stuck", "--stuck", "resources/read", of="offers", tool_timeout=0.3),
+                spec("stuck", "--stuck", "resources/read", of="offers", tool_timeout=1.5),
             )
             with pytest.raises(ServerError) as missing:
                 await b.manager.beside.read_resource("offers", "memo://nowhere")
@@ -108,7 +109,7 @@ def test_what_is_not_there_is_said_with_what_to_do(tmp_path: Path, era: str) -> 
             assert "no contents" in odd.value.why
             with pytest.raises(ServerError) as silent:
                 await b.manager.beside.read_resource("stuck", "memo://note/1")
-            assert "did not answer within 0.3 s" in silent.value.why
+            assert "did not answer within 1.5 s" in silent.value.why
             with pytest.raises(ServerError):
                 await b.manager.beside.read_resource("offers", "x" * 9_000)
             (note,) = await b.manager.beside.read_resource("offers", "memo://note/1")
@@ -281,5 +282,39 @@ def test_reading_from_a_server_that_dies_says_so(tmp_path: Path) -> None:
             with pytest.raises(ServerError) as gone:
                 await reading
             assert "ended (signal SIGKILL)" in gone.value.why
+
+    run(main)
+
+
+def test_a_list_that_cannot_be_fetched_is_said_and_the_one_before_stays() -> None:
+    class Lister:
+        wrong: Exception | None = None
+
+        async def pages(self, kind: object, key: str, most: int) -> tuple[list[object], str]:
+            if self.wrong is not None:
+                raise self.wrong
+            return [{"name": "greet"}], ""
+
+    async def main() -> None:
+        from mcp import MCPError
+
+        lister = Lister()
+        can: Any = SimpleNamespace(prompts=object(), resources=None)
+        take: Any = SimpleNamespace(completes=False, watches=False)
+        lists = OfferLists(lister, can, take, server="srv", redact=lambda text: text)
+        await lists.begin()
+        for wrong, why in (
+            (MCPError(code=-32603, message="the disk \x1b[2J is gone"), "the disk ␛[2J is gone"),
+            (ValueError("no list of prompts"), "no list of prompts"),
+        ):
+            lister.wrong = wrong
+            lists.told("notifications/prompts/list_changed", None)
+            assert await lists.refresh()
+            assert [prompt.name for prompt in lists.offers().prompts] == ["greet"]
+            assert lists.offers().dropped == (f"prompts: the list could not be fetched: {why}",)
+        lister.wrong = None
+        lists.told("notifications/prompts/list_changed", None)
+        assert await lists.refresh()
+        assert lists.offers().dropped == ()
 
     run(main)

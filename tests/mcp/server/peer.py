@@ -8,10 +8,14 @@ import select
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from tests.waiting import DEADLINE
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -36,7 +40,8 @@ class Peer:
             stderr=subprocess.PIPE,
             cwd=cwd,
         )
-        self._buffer = b""
+        self._lines: deque[bytes] = deque()
+        self._begun: list[bytes] = []  # the pieces of the next line
         self._next = 100
 
     def __enter__(self) -> Peer:
@@ -64,23 +69,33 @@ class Peer:
     def send(self, message: Any) -> None:
         self.raw(json.dumps(message).encode() + b"\n")
 
-    def line(self, deadline: float = 20.0) -> bytes:
+    @property
+    def pending(self) -> bool:
+        """Whether something was read that nobody took."""
+        return bool(self._lines) or any(self._begun)
+
+    def line(self, deadline: float = DEADLINE) -> bytes:
         """Give the next line; b"" at the end of output."""
         assert self.process.stdout is not None
         end = time.monotonic() + deadline
-        while b"\n" not in self._buffer:
+        while not self._lines:
             left = end - time.monotonic()
             assert left > 0, "no answer"
             if select.select([self.process.stdout], [], [], left)[0]:
-                chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+                chunk = os.read(self.process.stdout.fileno(), 1 << 20)
+                *whole, rest = chunk.split(b"\n")
+                if whole:
+                    whole[0] = b"".join((*self._begun, whole[0]))
+                    self._begun.clear()
+                self._begun.append(rest)
+                self._lines.extend(whole)
                 if not chunk:
-                    rest, self._buffer = self._buffer, b""
+                    rest = b"".join(self._begun)
+                    self._begun.clear()
                     return rest
-                self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line
+        return self._lines.popleft()
 
-    def receive(self, deadline: float = 20.0) -> dict[str, Any]:
+    def receive(self, deadline: float = DEADLINE) -> dict[str, Any]:
         line = self.line(deadline)
         assert line, f"the server left: {self.stderr()}"
         message: dict[str, Any] = json.loads(line)
@@ -137,7 +152,7 @@ class Peer:
         """Ask in 2026-07-28; the envelope is added."""
         return self.ask(method, {"_meta": ENVELOPE, **params})
 
-    def finish(self, deadline: float = 15.0) -> int:
+    def finish(self, deadline: float = DEADLINE) -> int:
         """Close the input and wait for the exit."""
         assert self.process.stdin is not None
         self.process.stdin.close()
@@ -154,6 +169,30 @@ class Served(Peer):
 
     def __init__(self, cwd: Path, *flags: str) -> None:
         self.start("kage", "mcp", "serve", *flags, cwd=cwd)
+
+
+class Kept:
+    """A served process many tests talk to in turn; one that is not as it was is replaced."""
+
+    def __init__(self) -> None:
+        self._peer: Peer | None = None
+
+    @contextmanager
+    def lend(self, start: Callable[[], Peer]) -> Iterator[Peer]:
+        """Give the kept one, or what ``start`` gives."""
+        peer = self._peer or start()
+        self._peer = None
+        yield peer
+        try:
+            assert not peer.pending and peer.result("ping") == {}
+            self._peer = peer
+        except (AssertionError, OSError, ValueError):
+            peer.__exit__(None, None, None)
+
+    def close(self) -> None:
+        """End it."""
+        if self._peer is not None:
+            self._peer.__exit__(None, None, None)
 
 
 def text_of(result: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.mcp.server.peer import Peer, Served, text_of
+from tests.mcp.server.peer import Kept, Peer, Served, text_of
 from tests.processes import alive, linux
 from tests.waiting import wait_for
 
@@ -25,11 +25,16 @@ CANARY = "canary-4711"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
+    return furnished(tmp_path)
+
+
+def furnished(place: Path) -> Path:
+    """Make a project with one file, and one file outside it."""
+    folder = place / "project"
     folder.mkdir()
     (folder / "a.txt").write_text("hello\n")
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "f").write_text(CANARY)
+    (place / "outside").mkdir()
+    (place / "outside" / "f").write_text(CANARY)
     return folder
 
 
@@ -37,6 +42,39 @@ def root(tmp_path: Path) -> Path:
 def peer(root: Path) -> Iterator[Peer]:
     with Served(root) as found:
         found.hello()
+        yield found
+
+
+@pytest.fixture(scope="module")
+def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a project for all tests that only add to it."""
+    return furnished(tmp_path_factory.mktemp("common"))
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[Kept]:
+    made = Kept()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def kept_ruled() -> Iterator[Kept]:
+    made = Kept()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def resident(kept: Kept, common: Path) -> Iterator[Peer]:
+    """Serve ``common``, by one process for many tests."""
+
+    def start() -> Peer:
+        peer = Served(common)
+        peer.hello()
+        return peer
+
+    with kept.lend(start) as found:
         yield found
 
 
@@ -51,31 +89,34 @@ def lives(peer: Peer) -> None:
 @pytest.mark.parametrize("tool", ["read", "edit", "write", "grep", "ls", "find"])
 @pytest.mark.parametrize("kind", ["fifo", "socket", "device", "proc", "null"])
 def test_what_is_no_regular_file_is_refused_at_once(
-    peer: Peer, root: Path, tool: str, kind: str
+    resident: Peer, common: Path, tool: str, kind: str
 ) -> None:
+    place = f"{tool}-{kind}"
+    folder = common / place
+    folder.mkdir()
     path = {
-        "fifo": "pipe",
-        "socket": "sock",
+        "fifo": f"{place}/pipe",
+        "socket": f"{place}/sock",
         "device": "/dev/zero",
         "proc": "/proc/self/environ",
-        "null": "link",
+        "null": f"{place}/link",
     }[kind]
     if kind == "fifo":
-        os.mkfifo(root / "pipe")
-    (root / "link").symlink_to("/dev/null")
+        os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to("/dev/null")
     with ExitStack() as stack:
         if kind == "socket":
             short = stack.enter_context(socket.socket(socket.AF_UNIX))
             here = os.getcwd()
-            os.chdir(root)  # a socket's path has to be short
+            os.chdir(folder)  # a socket's path has to be short
             short.bind("sock")
             os.chdir(here)
-        result = peer.call(tool, **with_path(tool, path))
+        result = resident.call(tool, **with_path(tool, path))
         if tool in ("ls",) and kind in ("fifo", "socket"):
             assert "pipe" in text_of(result) or "socket" in text_of(result)
         else:
             assert result["isError"], text_of(result)
-        lives(peer)
+        lives(resident)
 
 
 def with_path(tool: str, path: str) -> dict[str, Any]:
@@ -117,17 +158,17 @@ def with_path(tool: str, path: str) -> dict[str, Any]:
         "a.txt/../../outside/f",
     ],
 )
-def test_odd_paths_are_answered_and_lead_nowhere(peer: Peer, root: Path, path: str) -> None:
-    before = sorted(p.name for p in root.parent.iterdir())
+def test_odd_paths_are_answered_and_lead_nowhere(resident: Peer, common: Path, path: str) -> None:
+    before = sorted(p.name for p in common.parent.iterdir())
     for tool in ("read", "ls", "find", "grep", "edit"):
-        id_ = peer.post("tools/call", {"name": tool, "arguments": with_path(tool, path)})
-        raw = peer.line()
+        id_ = resident.post("tools/call", {"name": tool, "arguments": with_path(tool, path)})
+        raw = resident.line()
         answer = json.loads(raw)
         assert answer["id"] == id_
         assert CANARY not in text_of(answer["result"]) and "root:x" not in text_of(answer["result"])
         assert b"\x1b" not in raw
-    lives(peer)
-    assert sorted(p.name for p in root.parent.iterdir()) == before
+    lives(resident)
+    assert sorted(p.name for p in common.parent.iterdir()) == before
 
 
 @linux
@@ -217,14 +258,14 @@ def test_an_edit_never_touches_bytes_that_are_no_text(peer: Peer, root: Path, da
     ],
 )
 def test_a_pattern_bomb_is_answered_soon_and_holds_up_nobody(
-    peer: Peer, root: Path, tool: str, arguments: dict[str, Any]
+    resident: Peer, common: Path, tool: str, arguments: dict[str, Any]
 ) -> None:
-    (root / "aaa").write_text("a" * 50_000 + "!\n")
-    id_ = peer.post("tools/call", {"name": tool, "arguments": arguments})
-    peer.post("ping", id_="ping")
-    answers = {peer.receive(30)["id"], peer.receive(30)["id"]}
+    (common / "aaa").write_text("a" * 50_000 + "!\n")
+    id_ = resident.post("tools/call", {"name": tool, "arguments": arguments})
+    resident.post("ping", id_="ping")
+    answers = {resident.receive(90)["id"], resident.receive(90)["id"]}
     assert answers == {id_, "ping"}
-    lives(peer)
+    lives(resident)
 
 
 def test_output_is_bounded_whatever_is_read_or_run(peer: Peer, root: Path) -> None:
@@ -242,33 +283,46 @@ def test_output_is_bounded_whatever_is_read_or_run(peer: Peer, root: Path) -> No
         ("bash", {"command": "cat big"}),
     ):
         id_ = peer.post("tools/call", {"name": tool, "arguments": arguments})
-        line = peer.line(40)
+        line = peer.line(90)
         assert json.loads(line)["id"] == id_
         assert len(line) < 300_000, (tool, arguments, len(line))
     assert psutil.Process(peer.process.pid).memory_info().rss < 300 << 20
 
 
-def test_a_fifty_megabyte_argument_is_written_whole_or_refused_with_a_reason(
+@linux
+def test_the_largest_arguments_are_taken_or_refused_in_bounded_memory(
     peer: Peer, root: Path
 ) -> None:
+    def highest() -> int:
+        status = Path(f"/proc/{peer.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) << 10
+
+    lives(peer)
+    before = psutil.Process(peer.process.pid).memory_info().rss
     text = "y" * 50_000_000
+    id_ = peer.post("tools/call", {"name": "write", "arguments": {"path": "c", "content": text}})
+    answer = peer.receive(90)
+    assert answer["id"] == id_ and "longer than 32 MiB" in answer["error"]["message"]
+    assert highest() - before < 100 << 20
+    text = "y" * 30_000_000
     id_ = peer.post("tools/call", {"name": "write", "arguments": {"path": "b", "content": text}})
-    answer = peer.receive(40)
+    answer = peer.receive(90)
     assert answer["id"] == id_ and answer["result"]["isError"] is False
-    assert (root / "b").stat().st_size == 50_000_000
+    assert (root / "b").stat().st_size == 30_000_000
     for tool, name in (("bash", "command"), ("read", "path"), ("grep", "pattern"), ("ls", "path")):
         peer.post("tools/call", {"name": tool, "arguments": {name: text}}, id_=tool)
-        line = peer.line(40)
+        line = peer.line(90)
         assert json.loads(line)["id"] == tool and json.loads(line)["result"]["isError"]
         assert len(line) < 5_000
+    assert highest() - before < 160 << 20
     lives(peer)
 
 
-def test_a_64_megabyte_line_is_answered_with_its_id(peer: Peer) -> None:
+def test_an_endless_line_is_answered_with_its_id(peer: Peer) -> None:
     peer.raw(b'{"jsonrpc":"2.0","id":"long","method":"tools/call","params":{"name":"')
     for _ in range(66):
         peer.raw(b"x" * (1 << 20))
-    answer = peer.receive(30)
+    answer = peer.receive(90)
     assert answer["id"] == "long" and "longer than" in answer["error"]["message"]
     peer.raw(b'"}}\n')
     lives(peer)
@@ -293,11 +347,30 @@ def test_daemons_of_a_command_end_with_the_server(root: Path) -> None:
             wait_for(lambda file=file: not alive(int(file.read_text())), what=file.name)
 
 
+@linux
+def test_what_detached_itself_is_named_and_does_not_outlive_a_timeout(
+    peer: Peer, root: Path
+) -> None:
+    detach = "setsid -f sh -c 'echo $$ > {0}; exec sleep 300' > /dev/null 2>&1; while ! test -s {0}"
+    line = detach.format("named") + "; do sleep 0.05; done"
+    named = text_of(peer.call("bash", command=line))
+    pid = int((root / "named").read_text())
+    assert f"[Process {pid} detached itself and runs on until kage ends: sleep 300]" in named
+    assert alive(pid)
+    line = detach.format("ended") + "; do sleep 0.05; done; sleep 300"
+    result = peer.call("bash", command=line, timeout=3)
+    assert "everything it started were ended" in text_of(result)
+    wait_for(lambda: not alive(int((root / "ended").read_text())))
+    assert alive(pid)  # of another command
+    assert peer.finish() == 0
+    wait_for(lambda: not alive(pid))
+
+
 def test_endless_output_and_endless_silence_are_ended(peer: Peer) -> None:
     for line in ("yes", "cat /dev/zero", "sleep 1000", "while :; do :; done", "exec sleep 1000"):
         peer.post("tools/call", {"name": "bash", "arguments": {"command": line, "timeout": 1}})
     for _ in range(5):
-        result = peer.receive(30)["result"]
+        result = peer.receive(90)["result"]
         assert result["isError"] and "timed out after 1 second" in text_of(result)
         assert len(text_of(result)) <= 100_000
     lives(peer)
@@ -326,7 +399,7 @@ def test_a_thousand_parallel_calls_are_all_answered(peer: Peer, root: Path) -> N
     for number in range(1000):
         name, arguments = kinds[number % len(kinds)] if number % 10 else ("read", kinds[0][1])
         ids.add(peer.post("tools/call", {"name": name, "arguments": arguments}))
-    answered = {peer.receive(40)["id"] for _ in ids}
+    answered = {peer.receive(90)["id"] for _ in ids}
     assert answered == ids
     lives(peer)
 
@@ -335,7 +408,7 @@ def test_three_hundred_commands_at_once_run_or_say_why_not(peer: Peer) -> None:
     call = {"name": "bash", "arguments": {"command": "echo here"}}
     ids = {peer.post("tools/call", call) for _ in range(300)}
     for _ in range(300):
-        answer = peer.receive(55)
+        answer = peer.receive(90)
         ids.remove(answer["id"])
         text = text_of(answer["result"])
         assert text == "here" or (answer["result"]["isError"] and "could not be started" in text)
@@ -359,7 +432,7 @@ def test_a_client_that_stops_reading_costs_bounded_memory(peer: Peer, root: Path
     sending = threading.Thread(
         target=lambda: [
             peer.post("tools/call", {"name": "read", "arguments": {"path": "p.png"}}, id_=number)
-            for number in range(300)
+            for number in range(90)
         ]
     )
     sending.start()
@@ -372,9 +445,9 @@ def test_a_client_that_stops_reading_costs_bounded_memory(peer: Peer, root: Path
         seen = cpu
         assert process.memory_info().rss < 250 << 20
         time.sleep(0.02)
-    got = {peer.receive(40)["id"] for _ in range(300)}
+    got = {peer.receive(90)["id"] for _ in range(90)}
     sending.join()
-    assert got == set(range(300))
+    assert got == set(range(90))
     lives(peer)
 
 
@@ -394,50 +467,52 @@ def test_half_a_line_at_the_end_is_answered(root: Path) -> None:
 @pytest.mark.parametrize(
     "id_", [0, -1, 2**63, "", "\n\0\x1b[31m", "\u202e", "é" * 500, '"}{"', "null"]
 )
-def test_an_odd_but_legal_id_comes_back_as_it_was(peer: Peer, id_: Any) -> None:
-    peer.post("tools/call", {"name": "read", "arguments": {"path": "a.txt"}}, id_=id_)
-    line = peer.line()
+def test_an_odd_but_legal_id_comes_back_as_it_was(resident: Peer, id_: Any) -> None:
+    resident.post("tools/call", {"name": "read", "arguments": {"path": "a.txt"}}, id_=id_)
+    line = resident.line()
     assert json.loads(line)["id"] == id_ and b"\x1b" not in line
-    peer.send({"jsonrpc": "2.0", "id": id_, "method": "ping"})
-    assert json.loads(peer.line()) == {"jsonrpc": "2.0", "id": id_, "result": {}}
+    resident.send({"jsonrpc": "2.0", "id": id_, "method": "ping"})
+    assert json.loads(resident.line()) == {"jsonrpc": "2.0", "id": id_, "result": {}}
 
 
 @pytest.mark.parametrize("id_", ["1.0", "1e3", "1.5", "true", "null", "[1]", "{}", "1" * 25])
-def test_an_illegal_id_is_answered_without_one(peer: Peer, id_: str) -> None:
+def test_an_illegal_id_is_answered_without_one(resident: Peer, id_: str) -> None:
     call = b'"method":"tools/call","params":{"name":"write","arguments":{"path":"w","content":""}}}'
-    peer.raw(b'{"jsonrpc":"2.0","id":' + id_.encode() + b"," + call + b"\n")
-    answer = peer.receive()
+    resident.raw(b'{"jsonrpc":"2.0","id":' + id_.encode() + b"," + call + b"\n")
+    answer = resident.receive()
     assert answer["id"] is None and answer["error"]["code"] == -32600
-    lives(peer)
+    lives(resident)
 
 
 @pytest.mark.parametrize("token", [None, True, 1.5, [], {}, "", "x" * 100_000, 10**200, "\ud800"])
-def test_an_odd_progress_token_harms_nothing(peer: Peer, token: Any) -> None:
+def test_an_odd_progress_token_harms_nothing(resident: Peer, token: Any) -> None:
     params = {
         "name": "bash",
         "arguments": {"command": "for i in 1 2 3; do echo $i; sleep 0.15; done"},
         "_meta": {"progressToken": token},
     }
-    id_ = peer.post("tools/call", params)
+    id_ = resident.post("tools/call", params)
     sent = 0
-    while (answer := peer.receive()).get("id") != id_:
+    while (answer := resident.receive()).get("id") != id_:
         assert answer["method"] == "notifications/progress"
         sent += len(json.dumps(answer))
     assert text_of(answer["result"]) == "1\n2\n3" and sent < 10_000
 
 
 @pytest.mark.parametrize("meta", [None, 5, "x", [], {"progressToken": {}}, {"a": [[[]]]}])
-def test_odd_metadata_harms_nothing(peer: Peer, meta: Any) -> None:
+def test_odd_metadata_harms_nothing(resident: Peer, meta: Any) -> None:
     params = {"name": "read", "arguments": {"path": "a.txt"}, "_meta": meta}
-    assert text_of(peer.result("tools/call", params)) == "     1\thello"
+    assert text_of(resident.result("tools/call", params)) == "     1\thello"
 
 
 @pytest.mark.parametrize("params", [None, [], "x", 5, True, [{"name": "read"}]])
 @pytest.mark.parametrize("method", ["tools/call", "tools/list", "initialize", "ping"])
-def test_parameters_that_are_no_object_are_answered(peer: Peer, method: str, params: Any) -> None:
-    peer.send({"jsonrpc": "2.0", "id": "odd", "method": method, "params": params})
-    assert peer.receive()["id"] == "odd"
-    lives(peer)
+def test_parameters_that_are_no_object_are_answered(
+    resident: Peer, method: str, params: Any
+) -> None:
+    resident.send({"jsonrpc": "2.0", "id": "odd", "method": method, "params": params})
+    assert resident.receive()["id"] == "odd"
+    lives(resident)
 
 
 def test_a_tree_of_a_million_values_is_answered(peer: Peer) -> None:
@@ -445,14 +520,14 @@ def test_a_tree_of_a_million_values_is_answered(peer: Peer) -> None:
         b'{"jsonrpc":"2.0","id":"tree","method":"tools/call","params":{"name":"read","arguments":'
         b'{"path":[' + b",".join([b"[]"] * 1_000_000) + b"]}}}\n"
     )
-    assert peer.receive(30)["result"]["isError"]
+    assert peer.receive(90)["result"]["isError"]
     keys = b",".join(b'"k%d":1' % number for number in range(300_000))
     peer.raw(
         b'{"jsonrpc":"2.0","id":"keys","method":"tools/call","params":{"name":"read","arguments":{'
         + keys
         + b"}}}\n"
     )
-    line = peer.line(30)
+    line = peer.line(90)
     assert json.loads(line)["result"]["isError"] and len(line) < 10_000
     lives(peer)
 
@@ -506,9 +581,28 @@ def test_a_tree_of_a_million_values_is_answered(peer: Peer) -> None:
         "http://" + "a" * 70_000,
     ],
 )
-def test_no_address_reaches_this_machine_or_its_network(peer: Peer, url: str) -> None:
-    result = peer.call("web_fetch", url=url)
+def test_no_address_reaches_this_machine_or_its_network(resident: Peer, url: str) -> None:
+    result = resident.call("web_fetch", url=url)
     assert result["isError"] and len(text_of(result)) < 2000, text_of(result)[:300]
+
+
+@pytest.fixture
+def ruled(kept_ruled: Kept, common: Path, own_home: Path) -> Iterator[Peer]:
+    """Serve under rules that read every argument."""
+
+    def start() -> Peer:
+        (own_home / "config/kage").mkdir(parents=True)
+        rules = [
+            f'[permissions.tools.{name}]\ndeny = ["*.key"]\n' for name in ("write", "read", "bash")
+        ]
+        rules.append('[permissions.tools.web_fetch]\ndeny = ["https://evil.example/*"]\n')
+        (own_home / "config/kage/config.toml").write_text("\n".join(rules))
+        peer = Served(common)
+        peer.hello()
+        return peer
+
+    with kept_ruled.lend(start) as found:
+        yield found
 
 
 @pytest.mark.parametrize(
@@ -526,19 +620,11 @@ def test_no_address_reaches_this_machine_or_its_network(peer: Peer, url: str) ->
     ],
 )
 def test_rules_do_not_chew_on_what_no_tool_would_take(
-    root: Path, own_home: Path, tool: str, argument: str, text: str
+    ruled: Peer, tool: str, argument: str, text: str
 ) -> None:
-    (own_home / "config/kage").mkdir(parents=True)
-    rules = [
-        f'[permissions.tools.{name}]\ndeny = ["*.key"]\n' for name in ("write", "read", "bash")
-    ]
-    rules.append('[permissions.tools.web_fetch]\ndeny = ["https://evil.example/*"]\n')
-    (own_home / "config/kage/config.toml").write_text("\n".join(rules))
-    with Served(root) as peer:
-        peer.hello()
-        more = {"content": "x"} if tool == "write" else {}
-        peer.post("tools/call", {"name": tool, "arguments": {argument: text, **more}}, id_="big")
-        line = peer.line(10)
-        answer = json.loads(line)
-        assert answer["id"] == "big" and answer["result"]["isError"] and len(line) < 5_000
-        lives(peer)
+    more = {"content": "x"} if tool == "write" else {}
+    ruled.post("tools/call", {"name": tool, "arguments": {argument: text, **more}}, id_="big")
+    line = ruled.line(90)
+    answer = json.loads(line)
+    assert answer["id"] == "big" and answer["result"]["isError"] and len(line) < 5_000
+    lives(ruled)

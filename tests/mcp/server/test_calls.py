@@ -160,7 +160,7 @@ def test_a_signal_ends_it_in_good_order(peer: Peer, tmp_path: Path, number: int)
     peer.process.send_signal(number)
     answer = peer.receive()
     assert answer["id"] == id_ and answer["result"]["isError"]
-    assert peer.process.wait(10) == 0
+    assert peer.process.wait(60) == 0
     assert (tmp_path / "cancelled").exists()
     assert "Traceback" not in peer.stderr()
 
@@ -169,7 +169,7 @@ def test_a_client_that_stopped_reading_ends_it_quietly(peer: Peer) -> None:
     assert peer.process.stdout is not None
     peer.process.stdout.close()
     peer.post("tools/call", {"name": "echo", "arguments": {"text": "x"}})
-    assert peer.process.wait(10) == 0
+    assert peer.process.wait(60) == 0
     assert peer.stderr() == ""
 
 

@@ -15,13 +15,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp_types.jsonrpc import JSONRPCError, jsonrpc_message_adapter
 
-from tests.mcp.server.peer import Peer, text_of
+from tests.mcp.server.peer import Kept, Peer, text_of
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[Kept]:
+    made = Kept()
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def peer(tmp_path: Path) -> Iterator[Peer]:
-    with Peer(stub=True, root=tmp_path) as found:
-        found.hello()
+def peer(kept: Kept, tmp_path: Path) -> Iterator[Peer]:
+    """Serve by one process for many tests: going on is what they prove."""
+
+    def start() -> Peer:
+        peer = Peer(stub=True, root=tmp_path)
+        peer.hello()
+        return peer
+
+    with kept.lend(start) as found:
         yield found
 
 
@@ -149,7 +162,7 @@ def test_messages_can_come_from_a_file(tmp_path: Path) -> None:
             stdin=stdin,
             stdout=stdout,
             check=True,
-            timeout=30,
+            timeout=90,
         )
     answers = [json.loads(line) for line in sink.read_text().splitlines()]
     assert text_of(answers[1]["result"]) == "from a file"
@@ -225,7 +238,7 @@ def test_two_hundred_odd_lines_leave_only_json_rpc_behind(
         [sys.executable, "-m", "tests.mcp.server.launcher", options],
         input=b"\n".join(lines) + ping,
         capture_output=True,
-        timeout=40,
+        timeout=90,
         check=False,
     )
     assert done.returncode == 0, done.stderr

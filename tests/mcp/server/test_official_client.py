@@ -24,7 +24,7 @@ def client(mode: str, root: Path, **rest: Any) -> Client:
         args=["-m", "tests.mcp.server.launcher", json.dumps({"root": str(root), **options})],
         cwd=str(Path(__file__).parents[3]),
     )
-    return Client(stdio_client(server), mode=mode, read_timeout_seconds=20, **rest)
+    return Client(stdio_client(server), mode=mode, read_timeout_seconds=60, **rest)
 
 
 @pytest.mark.parametrize("mode", MODES)

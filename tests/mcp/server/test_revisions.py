@@ -10,7 +10,7 @@ import pytest
 from mcp_types import methods
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
-from tests.mcp.server.peer import ENVELOPE, HANDSHAKE, Peer, text_of
+from tests.mcp.server.peer import ENVELOPE, HANDSHAKE, Kept, Peer, text_of
 
 ALL = (*HANDSHAKE, "2026-07-28")
 
@@ -23,6 +23,20 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def peer(root: Path) -> Iterator[Peer]:
     with Peer(stub=True, root=root, instructions="Use it well.") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[Kept]:
+    made = Kept()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def stranger(kept: Kept, root: Path) -> Iterator[Peer]:
+    """Talk to one process nobody greets."""
+    with kept.lend(lambda: Peer(stub=True, root=root)) as found:
         yield found
 
 
@@ -107,8 +121,8 @@ def test_both_eras_are_served_on_one_connection(peer: Peer) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["tools/list", "server/discover", "tools/call"])
-def test_a_bad_envelope_is_refused(peer: Peer, meta: Any, code: int, method: str) -> None:
-    error = peer.error(method, {"_meta": meta, "name": "echo"})
+def test_a_bad_envelope_is_refused(stranger: Peer, meta: Any, code: int, method: str) -> None:
+    error = stranger.error(method, {"_meta": meta, "name": "echo"})
     assert error["code"] == code
     if code == -32022:
         assert error["data"]["supported"] == ["2026-07-28"]
@@ -117,8 +131,8 @@ def test_a_bad_envelope_is_refused(peer: Peer, meta: Any, code: int, method: str
 
 
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "server/discover"])
-def test_a_request_before_any_greeting_says_what_is_missing(peer: Peer, method: str) -> None:
-    error = peer.error(method, {"name": "echo", "arguments": {"text": "x"}})
+def test_a_request_before_any_greeting_says_what_is_missing(stranger: Peer, method: str) -> None:
+    error = stranger.error(method, {"name": "echo", "arguments": {"text": "x"}})
     assert error["code"] == -32602
     assert "initialize" in error["message"] and "2026-07-28" in error["message"]
 

@@ -50,7 +50,7 @@ def client(mode: str, root: Path, *flags: str, **rest: Any) -> Client:
         cwd=str(root),
         env=dict(os.environ),
     )
-    return Client(stdio_client(server), mode=mode, read_timeout_seconds=20, **rest)
+    return Client(stdio_client(server), mode=mode, read_timeout_seconds=60, **rest)
 
 
 def envelope(revision: str, **params: Any) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def test_chosen_tools_are_the_only_ones(root: Path) -> None:
 )
 def test_wrong_flags_are_told_on_stderr_with_exit_code_2(root: Path, flags: Any) -> None:
     with Served(root, *flags) as peer:
-        assert peer.process.wait(20) == 2
+        assert peer.process.wait(60) == 2
         assert peer.line() == b""
         told = peer.stderr()
         assert told.strip() and "Traceback" not in told and "\x1b" not in told
@@ -246,7 +246,7 @@ def test_a_root_is_served_from_anywhere_and_nothing_above_it(root: Path, tmp_pat
 
 def test_the_home_folder_is_only_served_when_it_is_named(own_home: Path) -> None:
     with Served(own_home) as peer:
-        assert peer.process.wait(20) == 2
+        assert peer.process.wait(60) == 2
         assert f"--root {own_home}" in peer.stderr()
     with Served(own_home, "--root", str(own_home), "--read-only") as peer:
         assert peer.hello() and peer.finish() == 0
@@ -326,7 +326,7 @@ def test_a_configuration_that_cannot_be_read_keeps_it_from_serving(
 ) -> None:
     configure(own_home, '[permissions.tools.bash]\ndeny = "rm *"\n')
     with Served(root) as peer:
-        assert peer.process.wait(20) == 2
+        assert peer.process.wait(60) == 2
         assert "config.toml:2" in peer.stderr()
 
 
@@ -422,7 +422,7 @@ def test_a_signal_ends_it_and_its_commands_in_good_order(root: Path, signal_: in
         peer.process.send_signal(signal_)
         answer = peer.receive()
         assert answer["id"] == id_ and answer["result"]["isError"]
-        assert peer.process.wait(20) == 0
+        assert peer.process.wait(60) == 0
         wait_for(lambda: not alive(number(root / "pid")))
         assert peer.stderr() == ""
 
@@ -446,7 +446,7 @@ def test_nothing_a_command_started_outlives_the_server(root: Path, end: str) -> 
         else:
             assert peer.process.stdin is not None
             peer.process.stdin.close()
-        assert peer.process.wait(20) == (-signal.SIGKILL if end == "kill" else 0)
+        assert peer.process.wait(60) == (-signal.SIGKILL if end == "kill" else 0)
         for file in files:
             wait_for(lambda file=file: not alive(number(file)), what=file.name)
 
@@ -494,7 +494,7 @@ def test_closed_descriptors_end_it_without_a_traceback(root: Path, closed: str) 
         cwd=root,
         input=b"",
         capture_output=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert done.returncode == 2 and done.stdout == b""
@@ -507,7 +507,7 @@ def test_a_folder_that_is_gone_is_told(root: Path) -> None:
     done = subprocess.run(
         ["sh", "-c", line, "sh", str(root), sys.executable],
         capture_output=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert done.returncode == 2
@@ -518,7 +518,7 @@ def test_a_folder_that_is_gone_is_told(root: Path) -> None:
 def test_a_root_that_cannot_be_is_refused(root: Path, flag: str) -> None:
     (root / "loop").symlink_to("loop")
     with Served(root, "--root", flag) as peer:
-        assert peer.process.wait(20) == 2
+        assert peer.process.wait(60) == 2
         assert "Traceback" not in peer.stderr()
 
 
@@ -527,7 +527,7 @@ def test_what_an_absent_stderr_would_have_said_stays_off_the_protocol(root: Path
         ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "kage", "mcp", "serve", "--no"],
         cwd=root,
         capture_output=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert done.returncode == 2 and done.stdout == b""
@@ -550,7 +550,7 @@ def test_odd_files_of_a_project_neither_hang_nor_pass_for_rules(
         if name == ".mcp.json":  # declares servers, which serving never starts
             assert peer.hello() and peer.finish() == 0
         else:
-            assert peer.process.wait(20) == 2
+            assert peer.process.wait(60) == 2
         told = peer.stderr()
         assert file.name in told and "Traceback" not in told
 

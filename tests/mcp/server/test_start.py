@@ -65,7 +65,7 @@ def test_tls_can_be_loaded_after_the_light_start() -> None:
         "import httpx2, anyio\n"
         "httpx2.AsyncClient()\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=90)
 
 
 @pytest.mark.parametrize("place", ["/", "home", "above home"])
@@ -97,7 +97,7 @@ def test_a_project_folder_is_served_and_a_file_is_not(tmp_path: Path) -> None:
 def test_tools_that_cannot_be_made_end_serving_with_the_reason(tmp_path: Path) -> None:
     with Peer(root=tmp_path, tools=["nothing"]) as peer:
         peer.hello()
-        assert peer.process.wait(10) != 0
+        assert peer.process.wait(60) != 0
         assert "There is no built-in tool 'nothing'" in peer.stderr()
 
 
@@ -109,7 +109,7 @@ def test_it_speaks_over_sockets_as_well(tmp_path: Path) -> None:
     )
     theirs.close()
     with ours, ours.makefile("rwb") as stream:
-        ours.settimeout(20)
+        ours.settimeout(60)
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
         call = {"name": "big", "arguments": {"size": 3_000_000}}
         for id_, (method, params) in enumerate((("initialize", hello), ("tools/call", call))):

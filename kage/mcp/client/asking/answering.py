@@ -9,7 +9,8 @@ from typing import Any
 
 from kage.config.schema import ServerSpec
 from kage.core.canonical import NotCanonical, digest
-from kage.core.events import Event, Level, Noticed, Publish
+from kage.core.events import Event, Noticed, Publish
+from kage.core.levels import Level
 from kage.core.redact import Redactor
 from kage.core.requests import Action, Handed, Person, Receipts, Sampler
 from kage.mcp.client.asking import elicitation

@@ -115,7 +115,8 @@ class Elicitor:
             raise BadForm(f"the answer does not fit its field {clip(name, 60)}: {text}")
         for field in form.secrets:
             value = reply.values.get(field.name)
-            if isinstance(value, str):
+            own = field.choices or value == field.default  # the server's words, no secret
+            if isinstance(value, str) and not own:
                 self._redactor.add(f"{self._server} {clip(field.name, 40)}", value)
         return reply
 

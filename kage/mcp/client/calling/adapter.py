@@ -59,11 +59,16 @@ class ServerToolAdapter:
         """What it is."""
         return self._spec
 
+    @property
+    def original(self) -> str:
+        """Its name on the wire."""
+        assert self._spec.server is not None
+        return self._spec.server.original
+
     async def run(self, call: Invocation) -> ToolResult:
         """Send one approved call; every way it can end is a result."""
-        assert self._spec.server is not None
         result = await self._caller.call_tool(
-            self._spec.server.original,
+            self.original,
             call.arguments,
             progress=call.progress,
             output_schema=self._spec.output_schema,
@@ -141,5 +146,6 @@ def _spec(source: _Source, tool: Definition, name: str) -> ToolSpec:
         output_schema=tool.output_schema,
         handling=source.handling,
         safety=spec.safety_level,
+        sandbox=spec.sandbox if spec.sandbox != "none" else "",
         full_description=tool.description if short != said else "",
     )

@@ -11,18 +11,18 @@ from typing import Any
 
 from kage.config.schema import OAuthSpec, ServerSpec
 from kage.core.canonical import NotCanonical, canonical
+from kage.core.definitions import canonical_form, written
 from kage.core.sanitise import clip, visible
 from kage.core.tools import Claims
 from kage.mcp.client.wire.wash import MAX_DEPTH, PROSE, TooDeep, wash
 
 MAX_NAME = 512  # characters of a tool's name on the wire
 MAX_SCHEMA = 256 << 10  # bytes of one tool's schemas and texts in canonical form
-_PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One sound tool; ``pin`` digests what the server wrote, before any repair."""
+    """One sound tool; ``pin`` digests what the server wrote of it, before any repair."""
 
     name: str  # as on the wire
     title: str
@@ -31,6 +31,7 @@ class Definition:
     output_schema: Mapping[str, Any] | None
     claims: Claims
     pin: str
+    written: Mapping[str, Any]  # what the server wrote of it, secrets out of its texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ def judge(entries: Sequence[object], redact: Callable[[str], str] = str) -> List
     dropped: list[str] = []
     for index, entry in enumerate(entries):
         try:
-            definition = _parse(_washed(entry, redact))
+            definition = parse(_washed(entry, redact))
             if definition.name in sound:
                 raise Unsound("the name is listed twice")
         except Unsound as error:
@@ -106,7 +107,11 @@ def entry_hash(spec: ServerSpec, argv: Sequence[str], executable: str, cwd: Path
     }
     if spec.auth != "auto" or spec.oauth != OAuthSpec():
         entry["auth"] = spec.auth
-        entry["oauth"] = asdict(spec.oauth) | {"scopes": list(spec.oauth.scopes)}
+        oauth = asdict(spec.oauth) | {"scopes": list(spec.oauth.scopes)}
+        command = list(oauth.pop("idp_id_token_command"))
+        entry["oauth"] = oauth | ({"idp_id_token_command": command} if command else {})
+    if spec.sandbox != "none":
+        entry["sandbox"] = [spec.sandbox, *spec.sandbox_write]
     if spec.headers_command:
         entry["headers_command"] = list(spec.headers_command)
     try:
@@ -124,7 +129,12 @@ def _washed(entry: object, redact: Callable[[str], str]) -> object:
         raise Unsound(f"its definition is nested deeper than {MAX_DEPTH}") from None
 
 
-def _parse(entry: object) -> Definition:
+def parse(entry: object) -> Definition:
+    """Make a definition of a washed entry.
+
+    Raises:
+        Unsound: it cannot become a tool.
+    """
     if not isinstance(entry, Mapping):
         raise Unsound(f"the entry is a {_kind(entry)}, not an object")
     name = entry.get("name")
@@ -133,7 +143,8 @@ def _parse(entry: object) -> Definition:
     if len(name) > MAX_NAME:
         raise Unsound(f"its name has {len(name)} characters, the limit is {MAX_NAME}")
     try:
-        pinned = canonical({key: entry.get(key) for key in _PINNED})
+        said = written(entry)
+        pinned = canonical_form(said)
     except NotCanonical as error:
         text = str(error).replace("arguments", "the definition", 1)
         raise Unsound(text) from None
@@ -150,6 +161,7 @@ def _parse(entry: object) -> Definition:
         output_schema=output if isinstance(output, Mapping) else None,
         claims=_claims(claimed),
         pin=hashlib.sha256(pinned).hexdigest(),
+        written=said,
     )
 
 

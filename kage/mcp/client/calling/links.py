@@ -48,7 +48,7 @@ async def follow(result: ToolResult, spec: ServerSpec, reader: Reads) -> ToolRes
         links += 1
         if links > MAX_LINKS:
             if links == MAX_LINKS + 1:
-                content.append(Text(f"{NOTE}only the first {MAX_LINKS} links were read]"))
+                content.append(Text(f"{NOTE}only the first {MAX_LINKS} links were read]", own=True))
             continue
         found = await _read(part, spec, reader, end)
         room -= sum(map(_size, found))
@@ -101,4 +101,4 @@ def _size(part: Content) -> int:
 
 
 def _note(link: ResourceLink, why: str) -> Text:
-    return Text(f"{NOTE}{clip(link.uri, 200)} was not read: {why}]")
+    return Text(f"{NOTE}{clip(link.uri, 200)} was not read: {why}]", own=True)

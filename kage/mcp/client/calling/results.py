@@ -47,7 +47,10 @@ def tool_result(
         )
     if output_schema is not None and not is_error and (wrong := _breaks(output_schema, raw)):
         parts.append(
-            Text(f"{NOTE}the structured result breaks what {tool!r} promised: {clip(wrong, 300)}]")
+            Text(
+                f"{NOTE}the structured result breaks what {tool!r} promised: {clip(wrong, 300)}]",
+                own=True,
+            )
         )
     return ToolResult(
         content=tuple(parts),
@@ -60,7 +63,7 @@ def _pretty(structured: object) -> str:
     try:
         return json.dumps(structured, ensure_ascii=False, indent=2)
     except (RecursionError, ValueError):
-        return f"{NOTE}the structured result is nested too deep to be shown]"
+        return "[the structured result is nested too deep to be shown]"
 
 
 def _breaks(schema: Mapping[str, Any], raw: Mapping[str, Any]) -> str:

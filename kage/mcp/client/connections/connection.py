@@ -21,6 +21,7 @@ from kage.mcp.client.faults import StartFailed
 from kage.mcp.client.offers.entries import Misread
 from kage.mcp.client.offers.lists import OfferLists, changes, follow_changes, offer_lists
 from kage.mcp.client.servers.journal import Journal
+from kage.mcp.client.servers.judging import Judged
 from kage.mcp.client.servers.recipe import Recipe
 from kage.mcp.client.services import Services
 from kage.mcp.client.transport.links import make_link
@@ -57,6 +58,7 @@ class Connection:
         self.recipe = recipe
         self.since = 0.0  # monotonic seconds; 0 while it is coming up
         self.listing = Listing()
+        self.judged = Judged()  # of that list, what may be offered; set by whoever holds it
         self.offer_lists: OfferLists | None = None  # prompts and resources, once it is open
         self.sse = sse or recipe.spec.transport == "sse"
         self._spec = recipe.spec

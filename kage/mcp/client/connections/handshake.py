@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kage.config.schema import ServerSpec
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
     from mcp.client import Client
 
 _MAX_TEXT = 64 << 10  # characters of instructions kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Met:
+    """What a server says of itself."""
+
+    protocol: str = ""
+    version: str = ""
+    instructions: str = ""
 
 
 class Handshake:
@@ -53,6 +63,7 @@ class Handshake:
         self._legacy = legacy
         self._changed = changed
         self._probe: Probe | None = None
+        self._known: _Met | None = None
 
     @property
     def client(self) -> Client | None:
@@ -68,19 +79,17 @@ class Handshake:
     @property
     def protocol(self) -> str:
         """The revision spoken, "" before it is over."""
-        return self.client.protocol_version if self.client is not None else ""
+        return self._met().protocol
 
     @property
     def version(self) -> str:
         """The server's name and version, as it says."""
-        info = self.client.server_info if self.client is not None else None
-        return clip(f"{info.name} {info.version}".strip(), 200) if info is not None else ""
+        return self._met().version
 
     @property
     def instructions(self) -> str:
         """What the server wants the model to know, as far as anybody would read."""
-        text = self.client.instructions if self.client is not None else None
-        return clip(text or "", _MAX_TEXT)
+        return self._met().instructions
 
     @property
     def probing(self) -> bool:
@@ -118,6 +127,7 @@ class Handshake:
         )
         await _first(self.owner.settled, ending.closed)
         tap.probe = None  # the question was for the handshake; later it asks for health
+        self._met()
 
     def remember(self) -> None:
         """Keep what the server's own answer told of its era."""
@@ -132,6 +142,18 @@ class Handshake:
             self.chat.end()
         if self.tap is not None:
             self.tap.close()
+
+    def _met(self) -> _Met:
+        """Give what the server said of itself, once; a client that was left cannot be asked."""
+        if self._known is None and self.client is not None:
+            info = self.client.server_info
+            version = f"{info.name} {info.version}".strip() if info is not None else ""
+            self._known = _Met(
+                protocol=self.client.protocol_version,
+                version=clip(version, 200),
+                instructions=clip(self.client.instructions or "", _MAX_TEXT),
+            )
+        return self._known or _Met()
 
     def _make_probe(self, spec: ServerSpec, tap: Tap, patience: float) -> Probe:
         known = self._services.eras.known(self._recipe.entry)

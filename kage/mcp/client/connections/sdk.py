@@ -32,6 +32,7 @@ class Sdk:
 def _load() -> None:
     importlib.import_module("kage.mcp.client.transport.pumps")
     importlib.import_module("kage.mcp.client.transport.guard")
+    importlib.import_module("kage.mcp.client.transport.mail")
     gc.freeze()  # its 200,000 objects never go; a full collection would stop the screen for them
 
 

@@ -18,6 +18,7 @@ from mcp.shared.auth_utils import resource_url_from_server_url
 
 from kage.config.schema import OAuthSpec
 from kage.core.sanitise import clip, visible
+from kage.mcp.client.oauth.idtoken import IdToken
 from kage.mcp.client.oauth.records import Key, Record, expiry
 from kage.mcp.client.oauth.renewal import Drawer
 from kage.mcp.client.oauth.wire import Wire
@@ -29,17 +30,21 @@ _ASSERTION = "urn:ietf:params:oauth:token-type:id-jag"
 Drive = Callable[[httpx2.Auth], Awaitable[None]]  # runs the flow on the refusal that came
 
 
-async def sign_in(key: Key, oauth: OAuthSpec, wire: Wire, drive: Drive) -> Record:
+async def sign_in(
+    key: Key, oauth: OAuthSpec, wire: Wire, drive: Drive, *, id_token: IdToken
+) -> Record:
     """Sign in and give what is to be kept; there is nothing to renew it with.
 
     Raises:
+        SignInFailed: the ID token could not be had.
         OAuthFlowError: one of the two refused, or answered something else.
         Refused: an address is not one to follow.
         Offline: one of the two could not be asked.
     """
 
     async def assertion(audience: str, resource: str) -> str:
-        return await _assertion(oauth, wire, audience, resource)
+        said = await id_token.get()
+        return await _assertion(oauth, wire, said, audience=audience, resource=resource)
 
     drawer = Drawer(None, None)
     provider = IdentityAssertionOAuthProvider(
@@ -72,12 +77,14 @@ async def sign_in(key: Key, oauth: OAuthSpec, wire: Wire, drive: Drive) -> Recor
     )
 
 
-async def _assertion(oauth: OAuthSpec, wire: Wire, audience: str, resource: str) -> str:
+async def _assertion(
+    oauth: OAuthSpec, wire: Wire, id_token: str, *, audience: str, resource: str
+) -> str:
     """Have the identity provider vouch for the person to ``audience``, for ``resource`` alone."""
     data = {
         "grant_type": _EXCHANGE,
         "requested_token_type": _ASSERTION,
-        "subject_token": oauth.idp_id_token,
+        "subject_token": id_token,
         "subject_token_type": _ID_TOKEN,
         "audience": audience,
         "resource": resource,

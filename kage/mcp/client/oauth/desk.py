@@ -10,7 +10,8 @@ from typing import Protocol, assert_never
 from kage.config.schema import ServerSpec
 from kage.core.commands import AnswerLogin, CancelLogin, LoginServer, LogoutServer, SignInCommand
 from kage.core.errors import UsageError
-from kage.core.events import Level, LoginRequested, LoginSettled, Noticed, Publish
+from kage.core.events import LoginRequested, LoginSettled, Noticed, Publish
+from kage.core.levels import Level
 from kage.core.servers import Fault, ServerState
 from kage.mcp.client import faults
 from kage.mcp.client.oauth.logins import Logins, Page, Target

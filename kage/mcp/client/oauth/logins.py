@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from kage.config.expand import expand_oauth, expand_server
+from kage.config.expand import child_environment, expand_oauth, expand_server
 from kage.config.schema import OAuthSpec, ServerSpec
 from kage.core.errors import UsageError
 from kage.core.links import host_of
+from kage.core.processes import Spawner
 from kage.core.redact import Redactor
 from kage.mcp.client.oauth.challenge import Challenge
 from kage.mcp.client.oauth.guard import Guard
+from kage.mcp.client.oauth.idtoken import IdToken
 from kage.mcp.client.oauth.loopback import Loopback, PortTaken
 from kage.mcp.client.oauth.problems import Offline, Refused, SignInFailed
 from kage.mcp.client.oauth.records import Key, Record
 from kage.mcp.client.oauth.session import Need, Session, Told
 from kage.mcp.client.oauth.vault import Vault
+from kage.mcp.client.servers.printing import Program
 from kage.mcp.client.transport.proxies import proxies_in
 
 if TYPE_CHECKING:
@@ -58,6 +61,8 @@ class Logins:
     Args:
         waits: Seconds a running call waits for a person; 0 where nobody is there.
         needed: Told when a request needs a person, and when no longer.
+        spawner: Runs programs that print tokens; None: none is run.
+        workspace: The folder they run in.
     """
 
     def __init__(
@@ -68,12 +73,16 @@ class Logins:
         redactor: Redactor,
         waits: float = 0.0,
         needed: Callable[[Need], None] = lambda need: None,
+        spawner: Spawner | None = None,
+        workspace: Path | None = None,
     ) -> None:
         self.needed = needed
         self._vault = vault
         self._environ = environ
         self._redactor = redactor
         self._waits = waits
+        self._spawner = spawner
+        self._workspace = workspace or Path.cwd()
         self._sessions: dict[tuple[Key, OAuthSpec], Session] = {}
 
     def auth(self, spec: ServerSpec, url: str) -> httpx2.Auth | None:
@@ -99,9 +108,27 @@ class Logins:
             told = Told(needed=self._tell, waits=self._waits)
             own = (url, oauth.issuer, oauth.idp_token_endpoint)
             guard = Guard(*own, proxies=proxies_in(self._environ))
-            known = Session(key, oauth, guard, vault=self._vault, told=told)
+            known = Session(
+                key,
+                oauth,
+                guard,
+                vault=self._vault,
+                told=told,
+                id_token=self._id_token(spec, oauth),
+            )
             self._sessions[key, oauth] = known
         return known
+
+    def _id_token(self, spec: ServerSpec, oauth: OAuthSpec) -> IdToken:
+        argv = oauth.idp_id_token_command
+        env = child_environment(self._environ, {}, (), hidden=spec.env_hidden)
+        return IdToken(
+            spec.name,
+            written=oauth.idp_id_token,
+            program=Program(argv=argv, cwd=self._workspace, env=env) if argv else None,
+            spawner=self._spawner,
+            secret=self._redactor.add,
+        )
 
     def target(self, spec: ServerSpec, workspace: Path) -> Target:
         """Expand an entry for :meth:`login`.
@@ -176,7 +203,12 @@ class Logins:
 
         challenge = session.challenge or await self._challenge(session, target)
         sign_in = SignIn(
-            session.key, session.oauth, session.guard, old=session.record, extra=scopes
+            session.key,
+            session.oauth,
+            session.guard,
+            old=session.record,
+            extra=scopes,
+            id_token=session.id_token,
         )
         if session.machine:
             return await sign_in.run(challenge, None)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from kage.config.schema import OAuthSpec
 from kage.mcp.client.oauth.challenge import Challenge
 from kage.mcp.client.oauth.guard import Guard
+from kage.mcp.client.oauth.idtoken import IdToken
 from kage.mcp.client.oauth.problems import NeedsAuth, Offline, Refused, SignInFailed
 from kage.mcp.client.oauth.records import Key, Record
 from kage.mcp.client.oauth.vault import Vault
@@ -50,14 +51,23 @@ class Session:
 
     Args:
         oauth: What the configuration says, variables expanded.
+        id_token: What an identity provider says of the person.
     """
 
     def __init__(
-        self, key: Key, oauth: OAuthSpec, guard: Guard, *, vault: Vault, told: Told
+        self,
+        key: Key,
+        oauth: OAuthSpec,
+        guard: Guard,
+        *,
+        vault: Vault,
+        told: Told,
+        id_token: IdToken,
     ) -> None:
         self.key = key
         self.oauth = oauth
         self.guard = guard
+        self.id_token = id_token
         self.challenge: Challenge | None = None  # the last refusal a person has to mend
         self._vault = vault
         self._told = told
@@ -144,7 +154,8 @@ class Session:
             record = self.record
             if record is not None and record.access_token and record.access_token != used:
                 return record.access_token
-            new = await SignIn(self.key, self.oauth, self.guard, old=record).run(challenge, None)
+            sign_in = SignIn(self.key, self.oauth, self.guard, old=record, id_token=self.id_token)
+            new = await sign_in.run(challenge, None)
             self.signed_in(new)
             return new.access_token
 

@@ -9,6 +9,7 @@ import contextlib
 import warnings
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qs
 
 import httpx2
@@ -30,6 +31,7 @@ from kage.config.schema import OAuthSpec
 from kage.core.sanitise import clip, visible
 from kage.mcp.client.oauth.challenge import Challenge
 from kage.mcp.client.oauth.guard import Guard, origin_of
+from kage.mcp.client.oauth.idtoken import IdToken
 from kage.mcp.client.oauth.loopback import Loopback
 from kage.mcp.client.oauth.problems import Offline, Refused, SignInFailed
 from kage.mcp.client.oauth.records import Key, Record, expiry
@@ -38,6 +40,7 @@ from kage.mcp.client.oauth.wire import Wire
 from kage.mcp.client.oauth.wishes import Wishes
 
 _PROTOCOL = "mcp-protocol-version"
+_BESIDE = "client_metadata_url"  # of a registered client: the address its issuer did not take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,7 @@ class SignIn:
     Args:
         old: What was kept of an earlier sign-in; its client is used again where it may be.
         extra: Scopes to ask for besides the others.
+        id_token: What an identity provider says of the person, where one vouches for them.
     """
 
     def __init__(
@@ -104,12 +108,14 @@ class SignIn:
         *,
         old: Record | None = None,
         extra: tuple[str, ...] = (),
+        id_token: IdToken | None = None,
     ) -> None:
         self._key = key
         self._oauth = oauth
         self._guard = guard
         self._old = old
         self._extra = extra
+        self._id_token = id_token
 
     async def run(self, challenge: Challenge, ask: Ask | None) -> Record:
         """Sign in and give what is to be kept; ``ask`` None: as a machine.
@@ -149,7 +155,8 @@ class SignIn:
         async def drive(provider: httpx2.Auth) -> None:
             await _drive(provider, wire, challenge, self._key.url)
 
-        return await sign_in(self._key, self._oauth, wire, drive)
+        assert self._id_token is not None
+        return await sign_in(self._key, self._oauth, wire, drive, id_token=self._id_token)
 
     def _provider(self, challenge: Challenge, ask: Ask | None) -> tuple[_AnyProvider, Drawer]:
         if ask is None:
@@ -213,7 +220,8 @@ class SignIn:
                 redirect_uris=[AnyUrl(redirect)],
             )
         known = self._old.client if self._old is not None else {}
-        if not known or oauth.client_metadata_url:
+        described = oauth.client_metadata_url
+        if not known or (described and known.get(_BESIDE) != described):
             return None
         try:
             client = OAuthClientInformationFull.model_validate(known)
@@ -256,12 +264,20 @@ class SignIn:
             token_endpoint=provider._get_token_endpoint(),
             revocation_endpoint=str(revoke) if revoke is not None else "",
             resource=context.get_resource_url() if indicated else "",
-            client=client.model_dump(mode="json", exclude_none=True),
+            client=self._kept(client),
             access_token=tokens.access_token,
             refresh_token=tokens.refresh_token or "",
             scope=tokens.scope or "",
             expires_at=expiry(tokens.expires_in),
         )
+
+    def _kept(self, client: OAuthClientInformationFull) -> dict[str, Any]:
+        """Give the client as it is kept: to be used again for as long as it would be made again."""
+        kept: dict[str, Any] = client.model_dump(mode="json", exclude_none=True)
+        url = self._oauth.client_metadata_url
+        if url and client.client_id != url:  # its issuer does not take such an address
+            kept[_BESIDE] = url
+        return kept
 
     def _failed(self, why: str, wire: Wire, error: Exception | None = None) -> SignInFailed:
         server = self._key.server

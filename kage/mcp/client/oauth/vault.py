@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from kage.core.files import content, replace
+from kage.core.files import content, reading, replace
 from kage.core.redact import Redactor
 from kage.mcp.client.oauth.records import BadRecord, Key, Record, dump, parse
 
@@ -207,10 +207,9 @@ def _mark(path: Path) -> object:
 
 
 def _private_text(path: Path) -> str:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(handle, "rb") as file:
-        if os.fstat(handle).st_mode & 0o077:
-            os.fchmod(handle, 0o600)
+    with reading(path, follow=False) as file:
+        if os.fstat(file.fileno()).st_mode & 0o077:
+            os.fchmod(file.fileno(), 0o600)
         return file.read(1 << 20).decode()
 
 

@@ -25,6 +25,7 @@ _PATIENCE = 1.0  # seconds a start waits for lists nothing depends on; they go o
 _LIMIT = 30.0  # seconds for one list behind the start
 _DEBOUNCE = 0.25  # seconds after a change notice until the list is fetched
 _MAX_GAP = 5.0  # seconds the gap grows to while notices keep coming
+_NO_METHOD = -32601
 _MUCH = 200  # entries; more belong into a thread
 _CHANGED = {
     "notifications/prompts/list_changed": ("prompts",),
@@ -144,12 +145,26 @@ class OfferLists:
         try:
             async with asyncio.timeout(_LIMIT):
                 found, note = await self._lister.pages(request, key, MAX_OFFERS)
-        except (MCPError, ValueError, TimeoutError, entries.Misread):
-            return False
+        except MCPError as error:
+            if error.code == _NO_METHOD:  # many can resources and know no templates
+                return False
+            return self._missed(kind, str(error))
+        except TimeoutError:
+            return self._missed(kind, f"it did not come within {_LIMIT:g} s")
+        except (ValueError, entries.Misread) as error:
+            return self._missed(kind, str(error))
         note = f"{kind}: {note}" if note else ""
         if len(found) > _MUCH or heavy(found):
             return await asyncio.to_thread(self._keep, kind, found, note)
         return self._keep(kind, found, note)
+
+    def _missed(self, kind: str, why: str) -> bool:
+        """Keep the list there is, and say that it is not what the server has."""
+        note = f"{kind}: the list could not be fetched: {entries.short(self._redact(why))}"
+        differs = note != self._notes.get(kind, "")
+        self._notes[kind] = note
+        self._typed = None
+        return differs
 
     def _keep(self, kind: str, found: list[object], note: str) -> bool:
         listed = list(self._plain(found))

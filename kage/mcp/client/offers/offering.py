@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kage.core.content import Content
-from kage.core.events import Level, Noticed, Publish
+from kage.core.events import Noticed, Publish
+from kage.core.levels import Level
 from kage.core.offers import CompletionWish, FilledPrompt, Offers, Provenance
 from kage.mcp.client.offers.entries import short
 from kage.mcp.client.servers.fleet import Fleet

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from kage.config.schema import ServerSpec
 from kage.core.errors import ServerError
+from kage.core.pins import HeldChange, Pins
+from kage.core.redact import Redactor
 from kage.core.servers import Fault, ServerState, ServerStatus
 from kage.mcp.client import faults
 from kage.mcp.client.connections.connection import Connection
@@ -36,6 +38,8 @@ class Home:
     clock: Clock
     manifests: Manifests
     trusted: Callable[[ServerSpec, str], Fault | None]  # of an entry and its hash: why it may not
+    pins: Pins | None = None  # who knows the definitions; None: nobody compares them
+    tell: Callable[[tuple[HeldChange, ...]], None] = lambda changes: None  # what a person must see
 
 
 class Untrusted(StartFailed):
@@ -82,17 +86,22 @@ async def bring_up(
 def recipe_for(spec: ServerSpec, home: Home) -> Recipe:
     """Expand an entry that may be started.
 
+    Its secrets are secrets from when it is trusted on: what a stranger's file calls one would
+    otherwise be hidden from the person, also in questions.
+
     Raises:
         Untrusted: it may not.
         StartFailed: a variable is missing, or a value is not usable.
     """
+    secrets = Redactor()
     try:
         recipe = prepare(
             spec,
             home.environ,
             workspace=home.workspace,
-            redactor=home.services.redactor,
+            redactor=secrets,
             inherit_stderr=home.inherit_stderr,
+            sandbox=home.services.sandbox,
         )
     except ServerError as error:
         if (fault := home.trusted(spec, "")) is not None:  # nobody cares what it lacks
@@ -100,4 +109,5 @@ def recipe_for(spec: ServerSpec, home: Home) -> Recipe:
         raise StartFailed(faults.to_fault(error), hopeless=True) from None
     if (fault := home.trusted(spec, recipe.entry)) is not None:
         raise Untrusted(fault, hopeless=True)
+    home.services.redactor.take(secrets)
     return recipe

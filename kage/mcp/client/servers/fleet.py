@@ -9,7 +9,8 @@ from collections.abc import Callable, Coroutine, Iterable
 
 from kage.config.schema import ServerSpec
 from kage.core.errors import KageError, ServerError, UsageError
-from kage.core.events import Level, Noticed, Publish
+from kage.core.events import Noticed, Publish
+from kage.core.levels import Level
 from kage.core.servers import ServerState
 from kage.mcp.client.faults import StartFailed
 from kage.mcp.client.servers.reconcile import Act, Step, reconcile

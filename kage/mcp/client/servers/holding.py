@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 
 from kage.config.schema import ServerSpec
 from kage.core.ids import new_id
+from kage.core.pins import INSTRUCTIONS, Cause
 from kage.core.servers import Fault, ServerState
 from kage.mcp.client import faults
 from kage.mcp.client.connections.connection import Connection
@@ -17,6 +18,7 @@ from kage.mcp.client.faults import StartFailed
 from kage.mcp.client.servers.bringup import Home, bring_up
 from kage.mcp.client.servers.chores import Chores
 from kage.mcp.client.servers.journal import Journal
+from kage.mcp.client.servers.judging import judge
 from kage.mcp.client.servers.line import Line
 from kage.mcp.client.servers.manifest import Manifest
 from kage.mcp.client.servers.rest import Rest
@@ -43,6 +45,8 @@ class Holding:
         self.spec = spec
         self.settled = asyncio.Event()  # the outcome of the first start is known
         self._writing = asyncio.Lock()  # held while the manifest is written
+        self._judging = asyncio.Lock()  # held while a list is compared with what is known
+        self._told: frozenset[tuple[str, str]] = frozenset()  # name and digest of what is held
         self.serving: Connection | None = None  # whose tools are, or will be, registered
         self.leaving: Connection | None = None  # replaced, serves until the next boundary
         self.asleep = False  # without a process, and to be woken by the next call
@@ -58,7 +62,7 @@ class Holding:
         self._tending: Tending | None = None
 
     async def bring_up(self, line: str = "") -> Connection:
-        """Open a connection for ``line``, else for one of its own.
+        """Open a connection for ``line``, else for one of its own; what it offers is judged.
 
         Raises:
             StartFailed: it did not come up.
@@ -72,6 +76,11 @@ class Holding:
             changed=tending.changed,
             retire=self.retire,
         )
+        try:
+            await self._judge(connection)
+        except BaseException:  # goes on; what was opened must be closed
+            self.retire(connection)
+            raise
         self._tending = tending
         self.chores.spawn(tending.run(connection))
         self.chores.spawn(self._tend(connection))
@@ -89,6 +98,7 @@ class Holding:
         self.telling.live = connection
         self.wares.carry(self.spec, connection)
         self._remember(connection)
+        self._tell_held()
         self.telling.to(ServerState.CONNECTED)
         self.settled.set()
         self.rest.awake(self.spec.idle_timeout)
@@ -107,6 +117,15 @@ class Holding:
         self.serving = self.telling.live = None
         self.rest.asleep()
         self.retire(serving)
+
+    async def rest_on(self, known: Manifest) -> None:
+        """Sleep from the start, on what was offered last time and may be offered now."""
+        judged = await judge(self._home.pins, self.spec, known.listing, known.instructions)
+        self.doze(known)
+        self.wares.offer(self.spec, new_id("c"), entry=known.entry, judged=judged)
+        self._tell_held()
+        self.telling.to(ServerState.IDLE)
+        self.settled.set()
 
     def doze(self, known: Manifest) -> None:
         """Sleep: serve on what is known, until the next call."""
@@ -131,6 +150,12 @@ class Holding:
                 self._tending.adjust(self.spec)
         self.wares.refilter(self.spec)
         self.telling.to(self.telling.state, self.telling.fault)
+        self.recheck()
+
+    def recheck(self) -> None:
+        """Compare what is offered with what the person knows by now."""
+        if self._home.pins is not None:
+            self.chores.spawn(self._rechecked())
 
     def retire(self, connection: Connection) -> None:
         """Close a connection; what runs on it ends as unknown."""
@@ -161,17 +186,50 @@ class Holding:
 
     def _relisted(self) -> None:
         """A new list was fetched; one that says the same is no change."""
-        live = self.serving
-        if live is not None and not live.closed.is_set() and self.wares.carry(self.spec, live):
-            self._remember(live)
-            self.telling.to(ServerState.CONNECTED)
+        self.chores.spawn(self._rechecked())
+
+    async def _rechecked(self) -> None:
+        async with self._judging:
+            live, known, line = self.serving, self.telling.known, self.wares.line
+            if live is not None and not live.closed.is_set():
+                await self._judge(live)
+                if self.serving is live and self.wares.carry(self.spec, live):
+                    self._remember(live)
+                    self._tell_held()
+                    self.telling.to(ServerState.CONNECTED)
+            elif self.asleep and known is not None and line is not None:
+                judged = await judge(self._home.pins, self.spec, line.listing, known.instructions)
+                if self.wares.line is line and judged != self.wares.judged:
+                    self.wares.offer(self.spec, line.id, entry=line.entry, judged=judged)
+                    self._tell_held()
+                    self.telling.to(self.telling.state, self.telling.fault)
+
+    async def _judge(self, connection: Connection) -> None:
+        connection.judged = await judge(
+            self._home.pins, self.spec, connection.listing, connection.instructions
+        )
+
+    def _tell_held(self) -> None:
+        """Tell what a person has to see: once, until it is another or was gone meanwhile."""
+        verdict = self.wares.judged.verdict
+        names = {tool.original for tool in self.wares.withheld} | {INSTRUCTIONS}
+        held = [
+            change
+            for change in verdict.held.values()
+            if change.name in names and not change.refused and change.cause is not Cause.DISABLED
+        ]
+        found = [*held, *verdict.told]
+        new = tuple(one for one in found if (one.name, one.digest) not in self._told)
+        self._told = frozenset((one.name, one.digest) for one in found)
+        if new:
+            self._home.tell(new)
 
     def _unlisted(self, fault: Fault) -> None:
         self.telling.to(self.telling.state, fault)
 
     def _remember(self, connection: Connection) -> None:
-        if self.spec.start == "lazy":
-            self.chores.spawn(self._write_down(connection))
+        """Write down what it offers: for a lazy start, for the shell's completion and ``why``."""
+        self.chores.spawn(self._write_down(connection))
 
     async def _write_down(self, connection: Connection) -> None:
         async with self._writing:  # or an older state could be written last

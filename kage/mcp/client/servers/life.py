@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
-from kage.core.ids import new_id
 from kage.core.servers import Fault, ServerState
 from kage.mcp.client import faults
 from kage.mcp.client.connections.connection import Connection
@@ -86,12 +85,7 @@ class Life:
         )
         if known is None:
             return False
-        self._held.doze(known)
-        self._held.wares.offer(
-            self._held.spec, new_id("c"), entry=recipe.entry, listing=known.listing
-        )
-        self._held.telling.to(ServerState.IDLE)
-        self._held.settled.set()
+        await self._held.rest_on(known)
         return True
 
     async def _come_up(self, fault: Fault | None = None) -> bool:

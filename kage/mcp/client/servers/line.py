@@ -93,7 +93,8 @@ class Line:
         fresh = _find(connection.listing, tool)
         if fresh is None:
             return "the server does not offer it any more"
-        if fresh != _find(self.listing, tool):
+        known = _find(self.listing, tool)
+        if known is None or fresh.pin != known.pin:
             return "its definition changed since it was approved"
         return ""
 

@@ -2,29 +2,26 @@
 
 One file per server identity (name and origin), good only for the entry hash it was made with. It
 is a cache: a file that is broken, too large or of another shape counts as none, and is replaced
-by the next one. The format's number is in the file's name, so versions of kage do not meet.
+by the next one. Pins are digested anew from what it holds. The format's number is in the file's
+name, so versions of kage do not meet.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import hashlib
 import json
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kage.core.files import replace
-from kage.core.tools import Claims
-from kage.mcp.client.calling.definitions import Definition, Listing
+from kage.core.files import reading, replace, stem
+from kage.mcp.client.calling.definitions import Listing, parse
 
 MAX_BYTES = 64 << 20  # of one file
-_FORMAT = "v1"
-_PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-_CLAIMS = tuple(item.name for item in dataclasses.fields(Claims))
+_FORMAT = "v2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +44,7 @@ class Manifests:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._held: dict[tuple[str, str], Manifest] = {}
+        self._alone = threading.Lock()  # many servers come up at once; descriptors are few
 
     def load(self, server: str, origin: str, entry: str) -> Manifest | None:
         """Give what the server offered when ``entry`` was last started; None when not known."""
@@ -70,7 +68,8 @@ class Manifests:
         if len(text) > MAX_BYTES:
             return f"what it offers is larger than {MAX_BYTES >> 20} MiB"
         try:
-            _write(self._folder / _file_name(manifest.server, manifest.origin), text.encode())
+            with self._alone:
+                _write(self._folder / _file_name(manifest.server, manifest.origin), text.encode())
         except OSError as error:
             return f"{self._folder}: {error.strerror or error}"
         return ""
@@ -84,20 +83,20 @@ class Manifests:
 
 
 def _file_name(server: str, origin: str) -> str:
-    plain = "".join(letter if letter in _PLAIN else "_" for letter in server)[:40].lstrip(".")
-    digest = hashlib.sha256(f"{server}\0{origin}".encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{plain or 'server'}-{digest[:24]}.{_FORMAT}.json"
+    return f"{stem(server, origin)}.{_FORMAT}.json"
 
 
 def _write(path: Path, data: bytes) -> None:
+    with contextlib.suppress(OSError), reading(path, follow=False) as stream:
+        if stream.read() == data:  # the rule, at every start
+            return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     replace(path, data)
 
 
 def _read(path: Path) -> Manifest | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
+        with reading(path, follow=False) as stream:
             raw = stream.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             return None
@@ -116,18 +115,7 @@ def _plain(manifest: Manifest) -> dict[str, Any]:
         "version": manifest.version,
         "offers": dict(manifest.offers),
         "dropped": list(manifest.listing.dropped),
-        "tools": [
-            {
-                "name": tool.name,
-                "title": tool.title,
-                "description": tool.description,
-                "schema": tool.schema,
-                "output_schema": tool.output_schema,
-                "claims": {name: getattr(tool.claims, name) for name in _CLAIMS},
-                "pin": tool.pin,
-            }
-            for tool in manifest.listing.tools
-        ],
+        "tools": [tool.written for tool in manifest.listing.tools],
     }
 
 
@@ -142,7 +130,7 @@ def _parse(data: Any) -> Manifest:  # what JSON can hold
         version=_text(data["version"]),
         offers=_offers(data["offers"]),
         listing=Listing(
-            tools=tuple(_tool(entry) for entry in data["tools"]),
+            tools=tuple(parse(entry) for entry in data["tools"]),
             dropped=tuple(_text(reason) for reason in data["dropped"]),
         ),
     )
@@ -156,23 +144,6 @@ def _offers(data: Any) -> Mapping[str, Any]:
         if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
             raise ValueError(f"{name} are no list of objects")
     return offers
-
-
-def _tool(data: Any) -> Definition:
-    claims = _mapping(data["claims"])
-    said = {name: claims.get(name) for name in _CLAIMS}
-    if not all(value is None or isinstance(value, bool) for value in said.values()):
-        raise ValueError("a claim is neither yes nor no")
-    output = data["output_schema"]
-    return Definition(
-        name=_text(data["name"]),
-        title=_text(data["title"]),
-        description=_text(data["description"]),
-        schema=_mapping(data["schema"]),
-        output_schema=None if output is None else _mapping(output),
-        claims=Claims(**said),
-        pin=_text(data["pin"]),
-    )
 
 
 def _text(value: object) -> str:

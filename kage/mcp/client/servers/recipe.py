@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,10 @@ from urllib.parse import unquote, urlsplit
 
 from kage.config.expand import ExpandedServer, child_environment, expand_server
 from kage.config.schema import ServerSpec
+from kage.core.errors import ServerError
 from kage.core.redact import Redactor
+from kage.core.sandbox import Cage, Sandbox
+from kage.core.servers import Stage
 from kage.mcp.client.calling.definitions import entry_hash
 from kage.mcp.client.servers.program import find_program
 from kage.mcp.client.transport.address import Address
@@ -34,11 +38,13 @@ def prepare(
     workspace: Path,
     redactor: Redactor,
     inherit_stderr: bool,
+    sandbox: Sandbox | None = None,
 ) -> Recipe:
     """Expand ``spec`` and tell ``redactor`` its secrets.
 
     Args:
         inherit_stderr: Whether kage's own stderr may be written to; else it is a pipe.
+        sandbox: What makes the sandbox an entry asks for; None: such an entry is refused.
 
     Raises:
         ServerError: stage "config": a variable is missing, or a value is not usable.
@@ -48,7 +54,7 @@ def prepare(
         redactor.add(name, value)
     stderr = _stderr(spec, inherit_stderr=inherit_stderr)
     if spec.transport != "stdio":
-        for name, value in _in_url(expanded.url):
+        for name, value in passwords_in(expanded.url):
             redactor.add(name, value)
         address = _address(spec, expanded, environ, workspace)
         entry = entry_hash(spec, (), "", Path())
@@ -59,9 +65,30 @@ def prepare(
         executable = find_program(expanded.command, cwd=expanded.cwd, env=env)
     except OSError:
         executable = ""  # starting it tells why
-    launch = Launch(argv=argv, cwd=expanded.cwd, env=env, executable=executable, server=spec.name)
+    launch = Launch(
+        argv=argv,
+        cwd=expanded.cwd,
+        env=env,
+        executable=executable,
+        server=spec.name,
+        cage=_cage(spec, sandbox, workspace),
+        workspace=workspace,
+    )
     entry = entry_hash(spec, argv, executable, expanded.cwd)
     return Recipe(spec=spec, target=launch, entry=entry, stderr=stderr)
+
+
+def _cage(spec: ServerSpec, sandbox: Sandbox | None, workspace: Path) -> Cage | None:
+    if spec.sandbox == "none":
+        return None
+    if sandbox is None:
+        raise ServerError(
+            f"{spec.name} asks for a sandbox, and there is none here",
+            server=spec.name,
+            stage=Stage.CONFIG,
+        )
+    write = tuple(workspace / os.path.expanduser(place) for place in spec.sandbox_write)
+    return Cage(sandbox=sandbox, level=spec.sandbox, write=write)
 
 
 def _address(
@@ -77,7 +104,7 @@ def _address(
     )
 
 
-def _in_url(url: str) -> Iterator[tuple[str, str]]:
+def passwords_in(url: str) -> Iterator[tuple[str, str]]:
     """Give the password an address carries, as it stands there and as it is meant."""
     password = urlsplit(url).password
     if password:

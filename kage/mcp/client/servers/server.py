@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kage.config.schema import ServerSpec
+from kage.core.pins import INSTRUCTIONS, HeldChange
 from kage.core.servers import Fault, ServerState, ServerStatus
 from kage.mcp.client import faults
 from kage.mcp.client.connections.connection import Connection
@@ -84,6 +85,22 @@ class Server:
         if live is not None and live.offer_lists is not None:
             return live.offer_lists.raw
         return known.offers if self._held.asleep and known is not None else {}
+
+    @property
+    def held(self) -> tuple[HeldChange, ...]:
+        """What of it is not offered until the person looked at it."""
+        held = self._held.wares.judged.verdict.held
+        names = {tool.original for tool in self.withheld} | {INSTRUCTIONS}
+        return tuple(change for name, change in held.items() if name in names)
+
+    @property
+    def withheld(self) -> Tools:
+        """The tools among it."""
+        return self._held.wares.withheld
+
+    def recheck(self) -> None:
+        """Compare what it offers with what the person knows by now."""
+        self._held.recheck()
 
     def status(self) -> ServerStatus:
         """Describe it as of now."""

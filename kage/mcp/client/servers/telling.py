@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kage.config.schema import ServerSpec
+from kage.core.pins import INSTRUCTIONS
 from kage.core.servers import Fault, ServerState, ServerStatus
 from kage.mcp.client.calling.definitions import left_out
 from kage.mcp.client.connections.connection import Connection
@@ -68,6 +69,7 @@ class Telling:
             attempts=self.backoff.attempts,
             tools=len(self._wares.tools),
             tokens=self._wares.tokens,
+            held=_held(self._wares),
         )
         if (live := self.live) is not None and not live.closed.is_set():
             lists = live.offer_lists
@@ -93,6 +95,14 @@ class Telling:
                 **_counts(known.offers),
             )
         return status
+
+
+def _held(wares: Wares) -> tuple[str, ...]:
+    """Name what is not offered until the person looked at it, each with its reason."""
+    held = wares.judged.verdict.held
+    tools = [tool.original for tool in wares.withheld]
+    names = [name for name in (*tools, INSTRUCTIONS) if name in held]
+    return tuple(f"{held[name].label}: {held[name].why}" for name in names)
 
 
 def _counts(offers: Mapping[str, Any]) -> dict[str, Any]:

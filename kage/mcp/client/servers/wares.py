@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from kage.config.schema import ServerSpec
 from kage.mcp.client.calling.adapter import ServerToolAdapter, adapt
-from kage.mcp.client.calling.definitions import Listing
 from kage.mcp.client.connections.connection import Connection
+from kage.mcp.client.servers.judging import Judged
 from kage.mcp.client.servers.line import Line
 from kage.mcp.client.servers.rest import Rest
 
@@ -38,6 +38,8 @@ class Wares:
         changed: Callable[[], None],
     ) -> None:
         self.tools: Tools = ()
+        self.withheld: Tools = ()  # what a person has to look at first
+        self.judged = Judged()  # what the tools are made of
         self.line: Line | None = None  # what the tools call
         self._rest = rest
         self._servers = servers
@@ -59,28 +61,29 @@ class Wares:
             self._tokens = -(-letters // _PER_TOKEN)
         return self._tokens
 
-    def offer(self, spec: ServerSpec, id: str, *, entry: str, listing: Listing) -> None:
-        """Offer ``listing`` from the next boundary on, under the line ``id``."""
+    def offer(self, spec: ServerSpec, id: str, *, entry: str, judged: Judged) -> None:
+        """Offer what may be offered from the next boundary on, under the line ``id``."""
+        self.judged = judged
         line = Line(
             id,
             server=spec.name,
             entry=entry,
-            listing=listing,
+            listing=judged.listing,
             using=self._rest.using,
             wake=self._carrier,
         )
-        self._put(self._adapted(spec, line), line)
+        self._put(self._sorted(spec, line), line)
 
     def carry(self, spec: ServerSpec, connection: Connection) -> bool:
         """Let ``connection`` carry its line, and offer its list; whether that is another one."""
         self._carriers[connection.id] = connection
-        entry, listing = connection.recipe.entry, connection.listing
+        entry, judged = connection.recipe.entry, connection.judged
         line = self.line
         same = line is not None and (line.id, line.entry) == (connection.id, entry)
-        if line is not None and same and line.listing == listing:
-            line.listing = listing  # the very object, so that nobody has to compare again
+        if line is not None and same and self.judged == judged:
+            line.listing = judged.listing  # the very object, so that nobody has to compare again
             return False
-        self.offer(spec, connection.id, entry=entry, listing=listing)
+        self.offer(spec, connection.id, entry=entry, judged=judged)
         return True
 
     def drop(self, connection: Connection) -> None:
@@ -91,12 +94,13 @@ class Wares:
     def refilter(self, spec: ServerSpec) -> None:
         """Offer what other settings make of the same list."""
         if self.line is not None:
-            tools = self._adapted(spec, self.line)
+            tools = self._sorted(spec, self.line)
             if [tool.spec for tool in tools] != [tool.spec for tool in self.tools]:
                 self._put(tools, self.line)
 
     def withdraw(self) -> None:
         """Offer nothing from the next boundary on."""
+        self.withheld, self.judged = (), Judged()
         self._put((), None)
 
     def take(self) -> Tools | None:
@@ -113,8 +117,12 @@ class Wares:
         if self._pending is not None:
             self._changed()
 
-    def _adapted(self, spec: ServerSpec, line: Line) -> Tools:
-        return adapt(spec, line.listing, line, entry=line.entry, servers=self._servers())
+    def _sorted(self, spec: ServerSpec, line: Line) -> Tools:
+        """Make the tools of a list, and put those aside that are held."""
+        every = adapt(spec, line.listing, line, entry=line.entry, servers=self._servers())
+        held = self.judged.verdict.held
+        self.withheld = tuple(tool for tool in every if tool.original in held)
+        return tuple(tool for tool in every if tool.original not in held)
 
     async def _carrier(self, line: Line) -> Connection:
         return self._carriers.get(line.id) or await self._wake(line)

@@ -7,7 +7,7 @@ late.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
 import httpx2
 from pydantic_core import from_json
@@ -48,25 +48,25 @@ class AnswerStream(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Give the events, one field to a line."""
+        async for event in self.events():
+            for part in _written(event):  # joined they would be one more copy of a large answer
+                yield part
+
+    async def events(self) -> AsyncGenerator[Event]:
+        """Give the events; one that carries nothing the request waits for has no data."""
         reader = EventReader(self._most)
         async for chunk in self._inner:
             for piece in reader.feed(chunk):
-                shown = self._too_long(piece) if isinstance(piece, TooLong) else self._event(piece)
-                for part in shown:  # joined they would be one more copy of a large answer
-                    yield part
+                if isinstance(piece, TooLong):
+                    if lines := self._too_long(piece):
+                        yield Event(data=lines)
+                else:
+                    piece.data = self._message(piece) if piece.is_message else []
+                    yield piece
 
     async def aclose(self) -> None:
         """Let go of the connection."""
         await self._inner.aclose()
-
-    def _event(self, event: Event) -> Iterator[bytes]:
-        if event.id is not None:
-            yield b"id: " + event.id + b"\n"
-        if event.retry is not None:
-            yield b"retry: %d\n" % event.retry
-        for line in self._message(event) if event.is_message else ():
-            yield from (b"data: ", line, b"\n")
-        yield b"\n"
 
     def _message(self, event: Event) -> list[bytes]:
         """Give the lines of a message, none when it is not for the SDK."""
@@ -93,15 +93,13 @@ class AnswerStream(httpx2.AsyncByteStream):
         found = value.get("id") if isinstance(value, dict) and "method" not in value else None
         return found if isinstance(found, int | str) else None
 
-    def _too_long(self, piece: TooLong) -> Iterator[bytes]:
+    def _too_long(self, piece: TooLong) -> list[bytes]:
         """Fail the request a line over the limit answers, as soon as the limit is crossed."""
         envelope = read_envelope(piece.head)
         if piece.ended or envelope.request:  # told before, or a message that is no answer
             self._stray()
-            return
-        found = envelope.id if envelope.id is not None else self._request
-        for line in self._lost(found):
-            yield b"data: " + line + b"\n\n"
+            return []
+        return self._lost(envelope.id if envelope.id is not None else self._request)
 
     def _lost(self, found: int | str | None) -> list[bytes]:
         """Give the error that stands for a message that was too long to be kept."""
@@ -111,6 +109,16 @@ class AnswerStream(httpx2.AsyncByteStream):
             return []
         text = f"The server's answer is longer than {self._most} bytes (max_message_bytes)"
         return [_error(wanted, text, ANSWER_TOO_LONG)]
+
+
+def _written(event: Event) -> Iterator[bytes]:
+    if event.id is not None:
+        yield b"id: " + event.id + b"\n"
+    if event.retry is not None:
+        yield b"retry: %d\n" % event.retry
+    for line in event.data:
+        yield from (b"data: ", line, b"\n")
+    yield b"\n"
 
 
 def _same(one: object, other: object) -> bool:

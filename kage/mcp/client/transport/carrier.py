@@ -13,6 +13,7 @@ import httpx2
 from kage.mcp.client.transport.address import Address
 from kage.mcp.client.transport.body import ENCODINGS, Body
 from kage.mcp.client.transport.errand import Errand, Term
+from kage.mcp.client.transport.pool import Network
 from kage.mcp.client.transport.proxies import proxy_for
 
 ERRAND = "kage.errand"  # the extension that marks the SDK's own requests
@@ -47,7 +48,7 @@ class Carrier(httpx2.AsyncBaseTransport):
         self._headers = headers
         self._most = most
         self._timeout = {"connect": connect, "pool": None, "read": None, "write": connect}
-        self._pools: dict[tuple[str, bool], httpx2.AsyncHTTPTransport] = {}
+        self._pools: dict[tuple[str, bool], Network] = {}
         self._opening = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -71,12 +72,8 @@ class Carrier(httpx2.AsyncBaseTransport):
             headers.pop(name, None)
         if not own:
             headers.pop("set-cookie", None)
-        return httpx2.Response(
-            response.status_code,
-            headers=headers,
-            stream=Body(response.stream, encoding=encoding, most=most, term=term),
-            extensions=response.extensions,
-        )
+        response.stream = Body(response.stream, encoding=encoding, most=most, term=term)
+        return response
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -93,7 +90,7 @@ class Carrier(httpx2.AsyncBaseTransport):
             if name.lower() not in _PROTOCOL and not name.lower().startswith("mcp-param-"):
                 request.headers[name] = value
 
-    async def _pool(self, url: httpx2.URL) -> httpx2.AsyncHTTPTransport:
+    async def _pool(self, url: httpx2.URL) -> Network:
         proxy, secure = self._proxy(url), url.scheme == "https"
         async with self._opening:
             pool = self._pools.get((proxy, secure))
@@ -101,11 +98,7 @@ class Carrier(httpx2.AsyncBaseTransport):
                 needed = secure or proxy.startswith("https")
                 # reading the system's certificates takes 60 ms: not on the loop, not for nothing
                 verify = await asyncio.to_thread(httpx2.create_ssl_context) if needed else False
-                limits = httpx2.Limits(max_connections=None, max_keepalive_connections=16)
-                pool = httpx2.AsyncHTTPTransport(
-                    verify=verify, proxy=proxy or None, limits=limits, trust_env=False
-                )
-                self._pools[proxy, secure] = pool
+                pool = self._pools[proxy, secure] = Network(verify=verify, proxy=proxy or None)
         return pool
 
     def _proxy(self, url: httpx2.URL) -> str:

@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping
 
 from kage.core.errors import ServerError
 from kage.core.processes import Spawner
-from kage.core.sanitise import clip, visible
+from kage.core.sanitise import clip
 from kage.core.servers import Stage
-from kage.mcp.client.servers.program import find_program
+from kage.mcp.client.servers.printing import NothingPrinted, Program, printed
 from kage.mcp.client.transport.address import Address
 
-LIMIT = 10.0  # seconds it may take
-_MOST = 64 << 10  # bytes of its output
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -60,47 +58,23 @@ class HeaderSource:
         async with self._running:
             if self.round > seen:
                 return True
-            printed = _parse(await self._output(), self._failed)
-            for name, value in printed.items():
+            given = _parse(await self._output(), self._failed)
+            for name, value in given.items():
                 self._secret(name, value)
                 scheme, _, token = value.partition(" ")
                 if token and scheme.lower() in {"bearer", "basic", "token"}:
                     self._secret(f"{name} token", token.strip())
-            changed, self._printed = printed != self._printed, printed
+            changed, self._printed = given != self._printed, given
             self.round += 1
             return changed
 
     async def _output(self) -> bytes:
-        argv = self._address.command
+        address = self._address
+        program = Program(argv=address.command, cwd=address.cwd, env=address.env)
         try:
-            path = find_program(argv[0], cwd=self._address.cwd, env=self._address.env)
-            process = await self._spawner.spawn(
-                (path, *argv[1:]),
-                cwd=self._address.cwd,
-                env=self._address.env,
-                stderr=asyncio.subprocess.PIPE,
-            )
-        except OSError as error:
-            raise self._failed(error.strerror or str(error)) from error
-        assert process.stdin is not None and process.stdout is not None
-        assert process.stderr is not None
-        process.stdin.close()
-        complaint = asyncio.create_task(_read(process.stderr))
-        try:
-            async with asyncio.timeout(LIMIT):
-                output = await _read(process.stdout)
-                code = await process.wait()
-                said = await complaint
-        except TimeoutError:
-            raise self._failed(f"it took more than {LIMIT:g} s") from None
-        finally:
-            complaint.cancel()
-            await asyncio.shield(asyncio.create_task(self._spawner.end(process, grace=0.5)))
-        if code:
-            last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
-            words = f": {clip(visible(last[0], single_line=True), 200)}" if last else ""
-            raise self._failed(f"it ended with exit code {code}{words}")
-        return output
+            return await printed(program, self._spawner)
+        except NothingPrinted as error:
+            raise self._failed(str(error)) from error
 
     def _failed(self, why: str) -> ServerError:
         line = clip(shlex.join(self._address.command), 200)
@@ -113,39 +87,29 @@ class HeaderSource:
         )
 
 
-async def _read(pipe: asyncio.StreamReader) -> bytes:
-    """Read to the end; what is too much is read and thrown away."""
-    kept = bytearray()
-    while chunk := await pipe.read(1 << 16):
-        kept += chunk[: _MOST + 1 - len(kept)]
-    return bytes(kept)
-
-
 def _parse(output: bytes, failed: Callable[[str], ServerError]) -> dict[str, str]:
     """Read a JSON object, or lines of the form ``Name: value``; values stay out of messages."""
-    if len(output) > _MOST:
-        raise failed(f"it printed more than {_MOST >> 10} KiB")
-    printed = output.decode("utf-8", "replace").strip()
+    text = output.decode("utf-8", "replace").strip()
     pairs: dict[str, object] = {}
-    if printed.startswith("{"):
+    if text.startswith("{"):
         try:
-            pairs = json.loads(printed)
+            pairs = json.loads(text)
         except (ValueError, RecursionError):
             raise failed("what it printed is no valid JSON") from None
     else:
-        for number, line in enumerate(printed.splitlines(), 1):
-            name, colon, text = line.partition(":")
+        for number, line in enumerate(text.splitlines(), 1):
+            name, colon, value = line.partition(":")
             if line.strip() and not colon:
                 raise failed(f"line {number} of what it printed is no header")
             if line.strip():
-                pairs[name.strip()] = text.strip()
+                pairs[name.strip()] = value.strip()
     found: dict[str, str] = {}
-    for name, value in pairs.items():
-        if not _NAME.fullmatch(name) or not isinstance(value, str):
+    for name, given in pairs.items():
+        if not _NAME.fullmatch(name) or not isinstance(given, str):
             raise failed("it printed something that is no header")
-        if _CONTROL.search(value) or not value.isascii():
+        if _CONTROL.search(given) or not given.isascii():
             raise failed(f"the value of {name} holds a character a header cannot carry")
-        found[name] = value
+        found[name] = given
     if not found:
         raise failed("it printed nothing")
     return found

@@ -72,6 +72,7 @@ class HttpLink:
             proxy=proxy_for(parts.scheme, parts.hostname or "", parts.port, recipe.target.proxies),
             commanded=bool(recipe.target.command),
         )
+        self._signing: httpx2.Auth | None = None
         self._arrivals: Arrivals | None = None
         self._params: ParamHeaders | None = None
         self._end: End | None = None
@@ -91,7 +92,7 @@ class HttpLink:
         """Ask the entry's ``headers_command``, where it has one; nothing is connected yet.
 
         Raises:
-            StartFailed: it failed, or a header cannot be sent.
+            StartFailed: it failed, a header cannot be sent, or signing in misses a variable.
         """
         try:
             await self.source.renew(self.source.round)
@@ -106,6 +107,11 @@ class HttpLink:
                     )
         except ServerError as error:
             raise StartFailed(faults.to_fault(error, stage=Stage.CONFIG)) from None
+        try:
+            self._signing = self._auth()
+        except ServerError as error:
+            fault = faults.to_fault(error, stage=Stage.CONFIG)
+            raise StartFailed(fault, hopeless=True) from None
 
     def streams(self) -> Streams:
         """Connect when entered; leaving ends the session."""
@@ -212,6 +218,7 @@ class HttpLink:
         from kage.mcp.client.transport.carrier import Carrier
         from kage.mcp.client.transport.guard import GuardedClient
         from kage.mcp.client.transport.mail import Arrivals, Departures
+        from kage.mcp.client.transport.posts import Posts
 
         self._entered = True
         try:
@@ -221,12 +228,16 @@ class HttpLink:
                 most=self.most,
                 connect=min(_CONNECT, self._spec.timeout),
             )
-            client = GuardedClient(self, carrier, auth=self._auth())
+            client = GuardedClient(self, carrier, auth=self._signing)
+            posts = None if self.old else Posts(self, client)
+            client.listing = posts.learn if posts is not None else None
             async with self._transport(client) as (read, write):
                 self._arrivals = Arrivals(read)
                 try:
-                    yield self._arrivals.start(), Departures(write, self.departs)
+                    yield self._arrivals.start(), Departures(write, self.departs, posts)
                 finally:
+                    if posts is not None:
+                        await posts.close()
                     await self._arrivals.close()
         finally:
             self._left.set()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from kage.core.errors import ServerError
+from kage.core.sandbox import Cage
 from kage.core.servers import Stage
 
 StderrMode = Literal["inherit", "pipe", "null"]
@@ -38,6 +39,8 @@ class Launch:
     env: Mapping[str, str]  # the whole environment
     executable: str = ""  # what argv[0] resolved to; "": look it up on PATH when starting
     server: str = ""  # for errors
+    cage: Cage | None = None  # the sandbox it runs in
+    workspace: Path = Path()  # what it may write below there
 
 
 def spawn_failure(error: OSError, launch: Launch) -> ServerError:

@@ -6,7 +6,6 @@ Imports the SDK's types: import it late.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,8 @@ from kage.mcp.client.transport.base import ANSWER_LOST
 from kage.mcp.client.transport.errand import MAIL
 from kage.mcp.client.transport.flow import Flow
 from kage.mcp.client.transport.parse import ANSWER_TOO_LONG, INVALID_ANSWER, answer_error
+from kage.mcp.client.transport.posts import Posts
+from kage.mcp.client.wire.ends import Inbox, Reader
 
 _OWN_WORDS = (  # errors the SDK's transport makes up, and what they mean
     (PARSE_ERROR, "Failed to parse", INVALID_ANSWER, "it is no valid JSON-RPC message"),
@@ -39,19 +40,19 @@ class Arrivals:
 
     def __init__(self, read: Any) -> None:  # the SDK's ReadStream
         self._read = read
-        self._sink, self._source = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        self._inbox = Inbox()
         self._flow = Flow()
         self._tasks: set[asyncio.Task[None]] = set()
         self.strays = 0
 
-    def start(self) -> Any:  # an anyio stream, which is all the tap needs
+    def start(self) -> Reader:
         """Begin; gives the end to read from."""
         self._spawn(self._run())
-        return self._source
+        return Reader(self._inbox)
 
     def inject(self, item: SessionMessage) -> None:
         """Add a message of kage's own."""
-        self._spawn(self._send(item))
+        self._inbox.put(item)
 
     async def take(self, item: SessionMessage) -> None:
         """Pass on a message, or not, when there are too many of its kind."""
@@ -63,8 +64,7 @@ class Arrivals:
 
     async def close(self) -> None:
         """End both sides."""
-        self._sink.close()
-        self._source.close()
+        self._inbox.close()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -81,7 +81,7 @@ class Arrivals:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             pass
         finally:
-            self._sink.close()
+            self._inbox.close()
 
     def _admits(self, item: SessionMessage) -> bool:
         message = item.message
@@ -100,8 +100,8 @@ class Arrivals:
             await self._send(item)
 
     async def _send(self, item: SessionMessage | Exception) -> None:
-        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-            await self._sink.send(item)
+        await self._inbox.room()
+        self._inbox.put(item)
 
     def _spawn(self, work: Any) -> None:  # a coroutine without a result
         task = asyncio.create_task(work)
@@ -113,6 +113,9 @@ class Departures:
     """Hands messages to the SDK's transport with a note the client below can read.
 
     ``marks``: what of a request was really written is noted where it is written.
+
+    Args:
+        posts: Takes what goes past the SDK's transport; None: nothing does.
     """
 
     marks = True
@@ -121,9 +124,16 @@ class Departures:
         self,
         write: Any,  # the SDK's WriteStream
         departs: Callable[[SessionMessage], SessionMessage],
+        posts: Posts | None,
     ) -> None:
         self._write = write
         self._departs = departs
+        self._posts = posts
+
+    @property
+    def posting(self) -> bool:
+        """Whether calls need nothing of the SDK."""
+        return self._posts is not None and self._posts.ready
 
     async def send(self, item: SessionMessage) -> None:
         """Send one message.
@@ -135,7 +145,8 @@ class Departures:
         item = self._departs(item)
         mark = MAIL.set(item.message)
         try:
-            await self._write.send(item)
+            if self._posts is None or not self._posts.take(item):
+                await self._write.send(item)
         finally:
             MAIL.reset(mark)
 

@@ -6,7 +6,6 @@ Imports the SDK's types: import it late.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from mcp_types.jsonrpc import JSONRPCNotification
 from kage.mcp.client.transport.flow import Flow
 from kage.mcp.client.transport.framing import Framer, TooLong
 from kage.mcp.client.transport.parse import Fatal, Stray, parse, parse_too_long
+from kage.mcp.client.transport.writing import encoded
 from kage.mcp.client.wire.ends import Inbox, WriteEnd
 
 CHUNK = 1 << 18  # bytes of one read
@@ -209,7 +209,7 @@ class Outlet(WriteEnd):
         if self._flushing is not None and not self._closed:
             raise WouldBlock
         try:
-            data = _encode(item)
+            data = encoded(item) + b"\n"
         except ValueError as error:
             self._fail(f"a message could not be written as JSON: {error}")
         else:
@@ -272,13 +272,3 @@ class Outlet(WriteEnd):
             self.stalled_since = None
             self._flushing = None
             drain.cancel()
-
-
-def _encode(item: SessionMessage) -> bytes:
-    message = item.message
-    try:
-        text = message.model_dump_json(by_alias=True, exclude_unset=True)
-        return text.encode() + b"\n"
-    except ValueError:  # half a surrogate pair; JSON can spell it as an escape
-        plain = message.model_dump(by_alias=True, exclude_unset=True)
-        return json.dumps(plain, separators=(",", ":")).encode() + b"\n"

@@ -9,13 +9,15 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kage.core.errors import ServerError
 from kage.core.processes import Spawner
+from kage.core.sandbox import SandboxRefused
 from kage.core.servers import Stage
+from kage.mcp.client.servers.program import find_program
 from kage.mcp.client.transport.base import Streams
 from kage.mcp.client.transport.launch import Launch, StderrMode, spawn_failure
 from kage.mcp.client.transport.stderr import Drain
@@ -80,15 +82,20 @@ class StdioTransport:
         """
         launch = self._launch
         try:
+            argv, env = await self._caged()
             process = await self._spawner.spawn(
-                (launch.executable or launch.argv[0], *launch.argv[1:]),
+                argv,
                 cwd=launch.cwd,
-                env=launch.env,
+                env=env,
                 stderr=_STDERR[self._stderr],
                 limit=_PIPE_LIMIT,
             )
         except OSError as error:
             raise spawn_failure(error, launch) from error
+        except SandboxRefused as error:
+            raise ServerError(
+                error.what, server=launch.server, stage=Stage.SPAWN, why=error.why, fix=error.fix
+            ) from error
         self._process = process
         name = f"{launch.server or launch.argv[0]} ({process.pid})"
         self._exit = asyncio.create_task(process.wait(), name=f"exit of {name}")
@@ -100,6 +107,23 @@ class StdioTransport:
             await self.close()
             what = f"{launch.argv[0]} was stopped while it started"
             raise ServerError(what, server=launch.server, stage=Stage.SPAWN)
+
+    async def _caged(self) -> tuple[tuple[str, ...], Mapping[str, str]]:
+        """Give what to start and its environment; raises OSError, SandboxRefused."""
+        launch = self._launch
+        argv = (launch.executable or launch.argv[0], *launch.argv[1:])
+        if launch.cage is None:
+            return argv, launch.env
+        # looked for here: the spawner sees what makes the sandbox, and not what is wrong inside
+        program = find_program(argv[0], cwd=launch.cwd, env=launch.env)
+        wrapped = await launch.cage.around(
+            (os.path.abspath(program), *argv[1:]),
+            launch.env,
+            workspace=launch.workspace,
+            name=f"server-{launch.server}",
+            show=(launch.cwd,),
+        )
+        return wrapped.argv, wrapped.env
 
     @property
     def pid(self) -> int | None:

@@ -1,7 +1,8 @@
 """Calls of tools past the SDK's dispatcher, which costs more than all the rest of a call.
 
-Over stdio a call needs nothing of the SDK but what it stamps on every request of the connection,
-which is learned from the list of tools. Everything goes through the tap all the same.
+A call needs nothing of the SDK but what it stamps on every request of the connection, which is
+learned from the list of tools (its headers over HTTP: ``transport/posts.py``). Everything goes
+through the tap all the same.
 """
 
 from __future__ import annotations

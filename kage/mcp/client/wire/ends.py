@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
+    Item = SessionMessage | Exception  # an exception: something that could not be read
 
 MAX_WAITING = 64  # messages the SDK has not taken yet, before no more are read
 
@@ -19,7 +20,7 @@ class Inbox:
 
     def __init__(self, most: int = MAX_WAITING) -> None:
         self._most = most
-        self._queue: asyncio.Queue[SessionMessage | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[Item | None] = asyncio.Queue()
         self._room = asyncio.Event()
         self._room.set()
         self._closed = False
@@ -29,7 +30,7 @@ class Inbox:
         """Whether nothing more can be put in."""
         return self._closed
 
-    def put(self, item: SessionMessage) -> None:
+    def put(self, item: Item) -> None:
         """Add a message, also to a full one; after :meth:`close` it goes nowhere."""
         if not self._closed:
             self._queue.put_nowait(item)
@@ -40,7 +41,7 @@ class Inbox:
         """Wait until there is room for another message."""
         await self._room.wait()
 
-    async def get(self) -> SessionMessage | None:
+    async def get(self) -> Item | None:
         """Give the next message, None at the end."""
         item = await self._queue.get()
         if self._queue.qsize() < self._most:
@@ -62,7 +63,7 @@ class Reader:
         self._inbox = inbox
         self._done = False
 
-    async def receive(self) -> SessionMessage:
+    async def receive(self) -> Item:
         """Give the next message.
 
         Raises:
@@ -79,7 +80,7 @@ class Reader:
     def __aiter__(self) -> Reader:
         return self
 
-    async def __anext__(self) -> SessionMessage:
+    async def __anext__(self) -> Item:
         item = None if self._done else await self._inbox.get()
         if item is None:
             self._done = True

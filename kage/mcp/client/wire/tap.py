@@ -115,8 +115,10 @@ class Tap:
     @property
     def direct(self) -> Direct | None:
         """The way of calls past the SDK, None where only the SDK knows what has to go along."""
-        plain = not getattr(self._outlet.writer, "marks", False)  # no headers, only messages
-        return self._direct if plain and self._direct.ready else None
+        writer = self._outlet.writer
+        plain = not getattr(writer, "marks", False)  # no headers, only messages
+        known = plain or getattr(writer, "posting", False)
+        return self._direct if known and self._direct.ready else None
 
     def reply(self, reply: Reply) -> None:
         """Hand the SDK an answer made here."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kage.mcp.client.oauth.logins import Logins
 from kage.mcp.client.oauth.problems import NeedsAuth
+from kage.mcp.client.watchdog import Watchdog
 from tests.mcp.client.oauth.house import ADMIN, INITIALIZE, Kage
 from tests.stubs.oauth import OAuthStub
 
@@ -54,6 +57,43 @@ async def test_an_identity_provider_vouches_and_nobody_opens_a_page(
     assert stub.count("/authorize") == stub.count("/register") == 0
     text = " ".join(path.read_text() for path in tmp_path.rglob("*.json"))
     assert "access-" in text and "what-it-says-of-me" not in text and "the-secret" not in text
+
+
+async def test_an_id_token_that_a_program_prints_is_fresh_for_each_exchange(
+    tmp_path: Path, stub: OAuthStub, provider: OAuthStub
+) -> None:
+    count = tmp_path / "count"
+    printing = f"echo x >> {count}; printf 'fresh-token-%s\\n' $(wc -l < {count})"
+    watchdog = Watchdog()
+    kage = vouched(
+        tmp_path / "kept", stub, provider,
+        idp_id_token="", idp_id_token_command=("/bin/sh", "-c", printing),
+    )  # fmt: skip
+    kage.logins = Logins(
+        kage.vault, environ={}, redactor=kage.redactor, spawner=watchdog, workspace=tmp_path
+    )
+    try:
+        for turn in ("fresh-token-1", "fresh-token-2"):
+            assert (await kage.post(INITIALIZE)).status_code == 200
+            assert provider.last("/token")["subject_token"] == turn
+            assert turn not in kage.redactor(f"it said {turn}")
+            stub.expire()
+        assert "fresh-token" not in "".join(p.read_text() for p in tmp_path.rglob("*.json"))
+        for failing, why in (
+            ("exit 3", "exit code 3"),
+            ("echo a b", "no token"),
+            (":", "no token"),
+        ):
+            kage.spec = replace(
+                kage.spec,
+                oauth=replace(kage.spec.oauth, idp_id_token_command=("/bin/sh", "-c", failing)),
+            )
+            stub.expire()
+            with pytest.raises(NeedsAuth) as refused:
+                await kage.post(INITIALIZE)
+            assert "idp_id_token_command" in refused.value.why and why in refused.value.why
+    finally:
+        await watchdog.close()
 
 
 async def test_the_server_has_no_say_in_who_gets_the_assertion(

@@ -242,6 +242,20 @@ async def test_a_client_described_at_an_address_is_not_registered(
     assert stub.last("/authorize")["client_id"] == address
 
 
+async def test_where_such_an_address_is_not_taken_the_client_is_registered_once(
+    tmp_path: Path, stub: OAuthStub
+) -> None:
+    kage = Kage(tmp_path, stub, client_metadata_url="https://kage.example/client.json")
+    for _ in range(3):
+        await kage.login()
+    assert stub.count("/register") == 1
+    stub.metadata["client_id_metadata_document_supported"] = True
+    other = "https://kage.example/other.json"  # an address it has not been asked about
+    await Kage(tmp_path, stub, client_metadata_url=other).login()
+    assert stub.count("/register") == 1
+    assert stub.last("/authorize")["client_id"] == other
+
+
 async def test_a_machine_signs_in_by_itself(tmp_path: Path, stub: OAuthStub) -> None:
     kage = Kage(
         tmp_path,

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from kage.config.schema import ServerSpec
+from kage.config.schema import OAuthSpec, ServerSpec
 from kage.core.commands import AnswerLogin, CancelLogin, LoginServer, LogoutServer
 from kage.core.errors import UsageError
 from kage.core.events import LoginRequested, LoginSettled, Noticed
 from kage.core.messages import Outcome
 from kage.core.redact import Redactor
-from kage.core.servers import ServerState
+from kage.core.servers import ServerState, Stage
 from kage.mcp.client.oauth.logins import Logins
 from kage.mcp.client.oauth.problems import SignInFailed
 from kage.mcp.client.oauth.vault import Vault
@@ -27,7 +27,7 @@ from tests.waiting import until
 
 
 @asynccontextmanager
-async def running(folder: Path, stub: OAuthStub, *, waits: float) -> AsyncIterator[Bench]:
+async def running(folder: Path, *, waits: float) -> AsyncIterator[Bench]:
     redactor = Redactor()
     vault = Vault(folder / "oauth", redactor=redactor, notice=lambda text: None)
     logins = Logins(vault, environ={}, redactor=redactor, waits=waits)
@@ -53,18 +53,23 @@ async def sign_in(b: Bench) -> None:
     await asked
 
 
+async def signed_in(b: Bench) -> None:
+    """Sign in, and have the tools that come of it."""
+    await sign_in(b)
+    await b.state("remote", ServerState.CONNECTED)
+    await b.apply()
+
+
 def test_a_server_that_wants_a_sign_in_waits_for_it_and_then_connects(tmp_path: Path) -> None:
     async def main() -> None:
         with OAuthStub() as stub:
-            async with running(tmp_path, stub, waits=20) as b:
+            async with running(tmp_path, waits=20) as b:
                 await b.up(spec(stub))
                 status = b.status("remote")
                 assert status.state is ServerState.NEEDS_AUTH
                 assert status.fault is not None and "login remote" in status.fault.fix
                 assert stub.count("/authorize") == stub.count("/register") == 0
-                await sign_in(b)
-                await b.state("remote", ServerState.CONNECTED)
-                await b.apply()
+                await signed_in(b)
                 assert (await b.call("remote__echo")).outcome is Outcome.OK
                 assert LoginSettled(server="remote", ok=True) in b.events
 
@@ -76,11 +81,9 @@ def test_a_call_refused_midway_goes_on_after_the_login_whatever_its_limit_on_sil
 ) -> None:
     async def main() -> None:
         with OAuthStub() as stub:
-            async with running(tmp_path, stub, waits=30) as b:
+            async with running(tmp_path, waits=30) as b:
                 await b.up(spec(stub, tool_timeout=3.0, health_interval=0))
-                await sign_in(b)
-                await b.state("remote", ServerState.CONNECTED)
-                await b.apply()
+                await signed_in(b)
                 stub.expire()
                 stub.refreshes.clear()
                 call = asyncio.create_task(b.call("remote__echo", {"x": 1}))
@@ -99,11 +102,9 @@ def test_a_call_refused_midway_goes_on_after_the_login_whatever_its_limit_on_sil
 def test_a_call_that_lacks_scopes_widens_them_and_goes_on(tmp_path: Path) -> None:
     async def main() -> None:
         with OAuthStub() as stub:
-            async with running(tmp_path, stub, waits=30) as b:
+            async with running(tmp_path, waits=30) as b:
                 await b.up(spec(stub))
-                await sign_in(b)
-                await b.state("remote", ServerState.CONNECTED)
-                await b.apply()
+                await signed_in(b)
                 call = asyncio.create_task(b.call("remote__admin"))
                 await b.state("remote", ServerState.NEEDS_AUTH)
                 await sign_in(b)
@@ -119,14 +120,13 @@ def test_a_list_of_tools_that_lacks_scopes_is_a_sign_in_to_be_had_not_a_failure(
     async def main() -> None:
         with OAuthStub() as stub:
             stub.list_scope = "listing"
-            async with running(tmp_path, stub, waits=20) as b:
+            async with running(tmp_path, waits=20) as b:
                 await b.up(spec(stub))
                 await sign_in(b)
                 await b.state("remote", ServerState.NEEDS_AUTH)
                 await until(lambda: "listing" in getattr(b.status("remote").fault, "why", ""))
                 tries = stub.count("/mcp", method="tools/list")
-                await sign_in(b)
-                await b.state("remote", ServerState.CONNECTED)
+                await signed_in(b)
                 assert stub.last("/authorize")["scope"] == "mcp listing"
                 assert (tries, stub.count("/mcp", method="tools/list")) == (1, 2)
                 await b.apply()
@@ -140,11 +140,9 @@ def test_a_list_of_tools_that_lacks_scopes_is_a_sign_in_to_be_had_not_a_failure(
 def test_without_a_person_a_lost_sign_in_ends_the_call_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         with OAuthStub() as stub:
-            async with running(tmp_path, stub, waits=0) as b:
+            async with running(tmp_path, waits=0) as b:
                 await b.up(spec(stub))
-                await sign_in(b)
-                await b.state("remote", ServerState.CONNECTED)
-                await b.apply()
+                await signed_in(b)
                 assert (await b.call("remote__admin")).outcome is not Outcome.OK
                 assert [e.what for e in b.events if isinstance(e, Noticed)]
                 stub.expire()
@@ -159,11 +157,9 @@ def test_without_a_person_a_lost_sign_in_ends_the_call_at_once(tmp_path: Path) -
 def test_a_cancelled_call_waits_no_longer(tmp_path: Path) -> None:
     async def main() -> None:
         with OAuthStub() as stub:
-            async with running(tmp_path, stub, waits=60) as b:
+            async with running(tmp_path, waits=60) as b:
                 await b.up(spec(stub))
-                await sign_in(b)
-                await b.state("remote", ServerState.CONNECTED)
-                await b.apply()
+                await signed_in(b)
                 call = asyncio.create_task(b.call("remote__admin"))
                 await b.state("remote", ServerState.NEEDS_AUTH)
                 call.cancel()
@@ -177,7 +173,7 @@ def test_a_cancelled_call_waits_no_longer(tmp_path: Path) -> None:
 def test_a_sign_in_can_be_given_up_and_asked_for_again(tmp_path: Path) -> None:
     async def main() -> None:
         with OAuthStub() as stub:
-            async with running(tmp_path, stub, waits=20) as b:
+            async with running(tmp_path, waits=20) as b:
                 await b.up(spec(stub))
                 asked = asyncio.create_task(b.manager.sign_in(LoginServer(name="remote")))
                 await until(lambda: pages(b))
@@ -189,8 +185,7 @@ def test_a_sign_in_can_be_given_up_and_asked_for_again(tmp_path: Path) -> None:
                 await asked
                 assert b.events[-1] == LoginSettled(server="remote", ok=False)
                 assert b.status("remote").state is ServerState.NEEDS_AUTH
-                await sign_in(b)
-                await b.state("remote", ServerState.CONNECTED)
+                await signed_in(b)
 
     run(main)
 
@@ -198,11 +193,9 @@ def test_a_sign_in_can_be_given_up_and_asked_for_again(tmp_path: Path) -> None:
 def test_signing_out_ends_the_connection_and_the_next_one_asks_again(tmp_path: Path) -> None:
     async def main() -> None:
         with OAuthStub() as stub:
-            async with running(tmp_path, stub, waits=20) as b:
+            async with running(tmp_path, waits=20) as b:
                 await b.up(spec(stub))
-                await sign_in(b)
-                await b.state("remote", ServerState.CONNECTED)
-                await b.apply()
+                await signed_in(b)
                 await b.manager.sign_in(LogoutServer(name="remote"))
                 assert not stub.tokens
                 await b.state("remote", ServerState.NEEDS_AUTH)
@@ -211,9 +204,7 @@ def test_signing_out_ends_the_connection_and_the_next_one_asks_again(tmp_path: P
                 await b.apply()
                 assert not b.tools
                 await b.manager.sign_in(LogoutServer(name="remote"))  # nothing left to do
-                await sign_in(b)
-                await b.state("remote", ServerState.CONNECTED)
-                await b.apply()
+                await signed_in(b)
                 assert (await b.call("remote__echo")).outcome is Outcome.OK
 
     run(main)
@@ -223,12 +214,28 @@ def test_a_sign_in_that_fails_is_told_and_changes_nothing(tmp_path: Path) -> Non
     async def main() -> None:
         with OAuthStub() as stub:
             stub.deny = True
-            async with running(tmp_path, stub, waits=20) as b:
+            async with running(tmp_path, waits=20) as b:
                 await b.up(spec(stub))
                 with pytest.raises(SignInFailed, match="the person said no"):
                     await sign_in(b)
                 assert b.status("remote").state is ServerState.NEEDS_AUTH
                 with pytest.raises(UsageError):
                     await b.manager.sign_in(LoginServer(name="nobody"))
+
+    run(main)
+
+
+def test_a_variable_that_signing_in_misses_is_named_and_nothing_is_asked(tmp_path: Path) -> None:
+    async def main() -> None:
+        with OAuthStub() as stub:
+            async with running(tmp_path, waits=0) as b:
+                oauth = OAuthSpec(client_id="mine", client_secret="${NOT_SET_ANYWHERE}")
+                await b.up(spec(stub, oauth=oauth))
+                status = b.status("remote")
+                assert status.state is ServerState.FAILED and status.fault is not None
+                assert status.fault.stage is Stage.CONFIG
+                assert "NOT_SET_ANYWHERE" in f"{status.fault.what} {status.fault.why}"
+                assert "protocol" not in f"{status.fault.what} {status.fault.fix}"
+                assert not stub.seen
 
     run(main)

@@ -1,0 +1,1 @@
+"""Keeping the agent's shell and servers to the places where they have business."""
