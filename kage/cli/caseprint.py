@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from kage.core.sanitise import clip, visible
-from kage.permissions.cases import Case
+from kage.permissions.decisions.cases import Case
 
 _COLUMNS = (("TIME", 19), ("ID", 13), ("VERDICT", 9), ("WHO", 7), ("OUTCOME", 10), ("WHAT", 0))
 _SUBJECTS = ("command", "path", "url", "pattern")  # of kage's own tools

@@ -128,7 +128,7 @@ def _record(here: Ground, prepared: Prepared) -> None:
         return
     from kage.cli.trusting import TRUST_FILE
     from kage.config.trust import TrustBook
-    from kage.permissions.log import DecisionLog
+    from kage.permissions.decisions.log import DecisionLog
 
     log = DecisionLog(here.paths.data / "decisions")
     try:

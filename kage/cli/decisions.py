@@ -18,11 +18,11 @@ from kage.cli.ground import Options, ground
 from kage.cli.output import as_json, examples
 from kage.core.errors import KageError, UsageError
 from kage.core.sanitise import visible
-from kage.permissions.cases import Case, cases, newest
-from kage.permissions.explain import explain, granting
-from kage.permissions.proof import Noted, prove
-from kage.permissions.query import FIELDS, Query, parse_query
-from kage.permissions.tail import Tail
+from kage.permissions.decisions.cases import Case, cases, newest
+from kage.permissions.decisions.explain import explain, granting
+from kage.permissions.decisions.proof import Noted, prove
+from kage.permissions.decisions.query import FIELDS, Query, parse_query
+from kage.permissions.decisions.tail import Tail
 
 FOLDER = "decisions"
 _POLL = 0.5  # seconds between two looks of --follow

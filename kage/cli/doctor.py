@@ -139,7 +139,7 @@ def _folders(here: Ground) -> Iterator[Finding]:
         else:
             fix = f"Let your user write to {nearest}"
             yield _bad("folders", name, f"{place} cannot be written to", fix)
-    from kage.permissions.log import verify
+    from kage.permissions.decisions.log import verify
 
     try:
         problems = verify(paths.data / "decisions")

@@ -13,10 +13,10 @@ from kage.cli.output import as_json, examples
 from kage.core.errors import KageError
 from kage.core.sanitise import clip, visible
 from kage.core.tools import ToolSpec
-from kage.permissions.cases import newest
-from kage.permissions.query import parse_query
-from kage.permissions.reading import Reading
-from kage.permissions.suggest import Evidence, Suggestion, refused
+from kage.permissions.decisions.cases import newest
+from kage.permissions.decisions.query import parse_query
+from kage.permissions.decisions.suggest import Evidence, Suggestion, refused
+from kage.permissions.rules.reading import Reading
 
 _EXAMPLE = 100  # characters
 
@@ -66,10 +66,10 @@ def suggest(options: Options, query: tuple[str, ...], most: int, json_: bool) ->
 def _savable(here: Ground) -> Callable[[Reading], bool]:
     """Give the judge: would the call ask now, in a way an allow rule could answer?"""
     from kage.cli.wiring import rules_of
+    from kage.permissions.decisions.log import DecisionLog
     from kage.permissions.grants import Grants
-    from kage.permissions.log import DecisionLog
     from kage.permissions.protected import Protected
-    from kage.permissions.rules import Case
+    from kage.permissions.rules.rules import Case
 
     rules = rules_of(here)
     log = DecisionLog(here.paths.data / "decisions")

@@ -14,8 +14,8 @@ from kage.cli.ground import Options, ground
 from kage.cli.output import examples
 from kage.core.errors import KageError
 from kage.core.sanitise import visible
-from kage.permissions.cases import Case, cases
-from kage.permissions.query import Query, parse_query
+from kage.permissions.decisions.cases import Case, cases
+from kage.permissions.decisions.query import Query, parse_query
 
 _TEXTS = ("time", "kind", "id", "session", "workspace", "call", "server", "tool", "verdict")
 _MORE = ("who", "rule", "reason", "act", "action", "arguments")

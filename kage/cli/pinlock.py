@@ -18,8 +18,9 @@ from kage.core.errors import UsageError
 from kage.core.pins import Cause, Offered, PinnedDefinition
 from kage.core.sanitise import exact
 from kage.core.servers import ServerState
-from kage.permissions import pinfile, pinlock
-from kage.permissions.pindiff import differences
+from kage.permissions.pins import file as pinfile
+from kage.permissions.pins import lock as pinlock
+from kage.permissions.pins.diff import differences
 from kage.plain.pins import difference_lines, headline
 from kage.plain.text import complain
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kage.cli.ground import Ground
-from kage.permissions import pinfile, pinlock
-from kage.permissions.log import DecisionLog
-from kage.permissions.pins import PinBook
+from kage.permissions.decisions.log import DecisionLog
+from kage.permissions.pins import file as pinfile
+from kage.permissions.pins import lock as pinlock
+from kage.permissions.pins.book import PinBook
 
 FOLDER = "pins"  # in the data folder
 

@@ -19,8 +19,8 @@ from kage.core.canonical import digest
 from kage.core.errors import UsageError
 from kage.core.pins import INSTRUCTIONS, HeldChange, PinAnswer
 from kage.core.sanitise import exact, visible
-from kage.permissions.log import DecisionLog
-from kage.permissions.pins import PinBook, PinRow
+from kage.permissions.decisions.log import DecisionLog
+from kage.permissions.pins.book import PinBook, PinRow
 from kage.plain.jsonl import plain
 from kage.plain.pins import headline, lines
 from kage.plain.text import complain

@@ -14,7 +14,7 @@ from kage.cli.trusting import desk_of
 from kage.config.load import Loaded, load
 from kage.config.project import PROJECT_CONFIG, PROJECT_JSON
 from kage.core.errors import ConfigFault, UsageError
-from kage.permissions.rules import Rules
+from kage.permissions.rules.rules import Rules
 
 
 class Files:

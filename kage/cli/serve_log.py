@@ -13,7 +13,7 @@ from kage.mcp.server.service import Ruling
 
 if TYPE_CHECKING:
     from kage.core.gate import CallRequest, Decision
-    from kage.permissions.log import DecisionLog
+    from kage.permissions.decisions.log import DecisionLog
 
 
 class ServedLog:
@@ -39,7 +39,7 @@ class ServedLog:
             return
         from kage.core.canonical import NotCanonical, digest
         from kage.core.gate import CallRequest, Decision, Verdict, Who
-        from kage.permissions import records
+        from kage.permissions.decisions import records
 
         try:
             shown = digest(arguments)
@@ -67,7 +67,7 @@ class ServedLog:
         held = self._open.pop(call_id, None)
         if held is None:
             return
-        from kage.permissions import records
+        from kage.permissions.decisions import records
 
         fields = records.outcome(
             *held, outcome, session_id=self._session, seconds=seconds, result=""
@@ -77,7 +77,7 @@ class ServedLog:
 
     def _write(self, kind: str, fields: Mapping[str, Any], *, sync: bool) -> None:
         if self._log is None:
-            from kage.permissions.log import DecisionLog
+            from kage.permissions.decisions.log import DecisionLog
 
             self._log = DecisionLog(self._directory, on_trouble=_complain)
         self._log.append(kind, fields, sync=sync)

@@ -22,7 +22,7 @@ def friction(
     ):
         return None
     from kage.core.gate import CallRequest
-    from kage.permissions.rules import Rules
+    from kage.permissions.rules.rules import Rules
 
     rules = Rules.from_settings(permissions)
 
@@ -46,7 +46,7 @@ def without_held(permissions: PermissionSpec, data: Path) -> PermissionSpec:
         return permissions
     from kage.config.loosening import held_back
     from kage.config.trust import TrustBook
-    from kage.permissions.log import DecisionLog
+    from kage.permissions.decisions.log import DecisionLog
 
     held = TrustBook(kept, log=DecisionLog(data / "decisions")).held_rules()
     return held_back(permissions, held)

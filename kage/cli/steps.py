@@ -15,7 +15,7 @@ from kage.control.caller import Running
 from kage.core.errors import ServerError
 from kage.mcp.client.servers.identity import identify
 from kage.mcp.client.servers.manifest import Manifest, Manifests
-from kage.permissions.log import DecisionLog
+from kage.permissions.decisions.log import DecisionLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

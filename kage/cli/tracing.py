@@ -23,7 +23,7 @@ from kage.core.trust import Standing
 from kage.mcp.client.servers.absence import look_up, tools_of
 from kage.mcp.client.servers.manifest import Manifest
 from kage.mcp.names import did_you_mean, owners
-from kage.permissions.log import DecisionLog
+from kage.permissions.decisions.log import DecisionLog
 
 
 def trace(here: Ground, name: str, *, status: Mapping[str, Any] | None = None) -> Trace:

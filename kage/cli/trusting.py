@@ -19,7 +19,7 @@ from kage.core.servers import Fault, Stage
 from kage.core.trust import Identity, Standing, TrustAnswer, TrustQuestion
 from kage.mcp.client.servers.identity import identify
 from kage.mcp.names import did_you_mean
-from kage.permissions.log import DecisionLog
+from kage.permissions.decisions.log import DecisionLog
 
 TRUST_FILE = "trust.toml"
 

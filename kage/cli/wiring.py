@@ -35,13 +35,13 @@ from kage.mcp.client.oauth.logins import PERSON_TIME
 from kage.mcp.client.servers.shelf import own_folder
 from kage.mcp.client.watchdog import Watchdog
 from kage.permissions.claims import BrokenClaims, Marking
+from kage.permissions.decisions.log import DecisionLog
 from kage.permissions.gate import Gate
 from kage.permissions.grants import Grants
-from kage.permissions.log import DecisionLog
-from kage.permissions.pins import PinBook
+from kage.permissions.pins.book import PinBook
 from kage.permissions.protected import Protected
 from kage.permissions.receipts import HandedLog
-from kage.permissions.rules import Rules
+from kage.permissions.rules.rules import Rules
 from kage.permissions.seal import SealBook
 from kage.providers.catalog import Models
 from kage.sessions.history import History

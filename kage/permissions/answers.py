@@ -9,7 +9,7 @@ from pathlib import Path
 from kage.core.canonical import NotCanonical, digest
 from kage.core.gate import Answer, CallRequest, Question, Reply, Verdict
 from kage.permissions.offers import Offer
-from kage.permissions.reading import Reading
+from kage.permissions.rules.reading import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,14 +13,14 @@ from kage.core.gate import Answer, Asker, CallRequest, Decision, Question, Verdi
 from kage.core.ids import new_id
 from kage.core.messages import Outcome
 from kage.core.tools import Risk, ToolSpec
-from kage.permissions import records
 from kage.permissions.answers import Answered, answered
+from kage.permissions.decisions import records
+from kage.permissions.decisions.log import DecisionLog
 from kage.permissions.grants import Grant, Grants
-from kage.permissions.log import DecisionLog
 from kage.permissions.offers import Offer, offers, remedy
 from kage.permissions.previews import Preview, previewed
-from kage.permissions.reading import Reading
-from kage.permissions.rules import Case, Hook, Judgement, Rules
+from kage.permissions.rules.reading import Reading
+from kage.permissions.rules.rules import Case, Hook, Judgement, Rules
 from kage.permissions.seal import SealBook
 
 if TYPE_CHECKING:

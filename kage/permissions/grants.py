@@ -17,9 +17,9 @@ from kage.config.keeping import keep_copy, listed, locked, read_whole, write_who
 from kage.core.canonical import digest
 from kage.core.errors import UsageError
 from kage.core.tools import SubjectKind, ToolSpec
-from kage.permissions.log import DecisionLog
-from kage.permissions.reading import Reading
-from kage.permissions.rule import Rule, parse_rule
+from kage.permissions.decisions.log import DecisionLog
+from kage.permissions.rules.reading import Reading
+from kage.permissions.rules.rule import Rule, parse_rule
 
 _BOUND = (SubjectKind.COMMAND, SubjectKind.PATH)
 

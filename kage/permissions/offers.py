@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from kage.core.tools import SubjectKind
-from kage.permissions import glob
-from kage.permissions.places import climbs, escape_argument, normal_url, spelled
-from kage.permissions.reading import Reading
-from kage.permissions.rule import Rule
+from kage.permissions.rules import glob
+from kage.permissions.rules.places import climbs, escape_argument, normal_url, spelled
+from kage.permissions.rules.reading import Reading
+from kage.permissions.rules.rule import Rule
 
 MAX_RULE = 300  # characters; a longer rule cannot be read before it is saved
 

@@ -10,8 +10,8 @@ from kage.config.schema import Wish
 from kage.core.gate import CallRequest, Mode
 from kage.core.tools import SubjectKind, ToolSpec
 from kage.permissions.grants import Grant
-from kage.permissions.reading import Reading
-from kage.permissions.rules import Case, Judgement, Rules
+from kage.permissions.rules.reading import Reading
+from kage.permissions.rules.rules import Case, Judgement, Rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

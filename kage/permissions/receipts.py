@@ -6,7 +6,7 @@ from kage.core.canonical import digest
 from kage.core.gate import Who
 from kage.core.ids import new_id
 from kage.core.requests import Handed
-from kage.permissions.log import DecisionLog
+from kage.permissions.decisions.log import DecisionLog
 from kage.permissions.seal import SealBook
 
 

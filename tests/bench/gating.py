@@ -15,9 +15,9 @@ from kage.core.gate import CallRequest
 from kage.core.messages import Outcome
 from kage.core.redact import Redactor
 from kage.core.tools import ToolSpec
+from kage.permissions.decisions.log import DecisionLog
 from kage.permissions.gate import Gate
 from kage.permissions.grants import Grants
-from kage.permissions.log import DecisionLog
 from kage.permissions.scanners import Kind, argument_flags, scan
 from kage.permissions.seal import SealBook
 from kage.permissions.watch import Watch

@@ -13,8 +13,8 @@ from kage.config.schema import ServerSpec
 from kage.core.pins import Offered, Verdict
 from kage.mcp.client.calling.definitions import judge
 from kage.mcp.client.servers.judging import offered_by
-from kage.permissions.log import DecisionLog
-from kage.permissions.pins import PinBook
+from kage.permissions.decisions.log import DecisionLog
+from kage.permissions.pins.book import PinBook
 from tests.bench.table import Figure, figure
 
 TOOLS = 500

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kage.core.canonical import digest
-from kage.permissions.log import DecisionLog
+from kage.permissions.decisions.log import DecisionLog
 from tests.cli.conftest import Kage
 from tests.proof.house import House, running
 from tests.waiting import wait_for

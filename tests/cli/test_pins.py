@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kage.permissions.log import verify
+from kage.permissions.decisions.log import verify
 from tests.cli.conftest import Kage
 from tests.llm import ScriptedModel, call, say
 from tests.proof.house import House, server

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kage.permissions.log import verify
+from kage.permissions.decisions.log import verify
 from tests.cli.conftest import Kage
 from tests.proof.house import House, server
 from tests.stubs import stub

@@ -8,9 +8,9 @@ import signal
 from typing import Any
 
 from kage.core.ids import new_id
+from kage.permissions.decisions.log import DecisionLog
 from kage.permissions.grants import Grant, Grants
-from kage.permissions.log import DecisionLog
-from kage.permissions.rule import parse_rule
+from kage.permissions.rules.rule import parse_rule
 from tests.cli.conftest import Kage
 from tests.llm import ScriptedModel, call, say
 from tests.proof.house import House, running, server

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kage.config.loosening import Loosening, held_back, loosenings
 from kage.config.schema import PermissionSpec, ToolRules
 from kage.config.trust import TrustBook
-from kage.permissions.log import DecisionLog
+from kage.permissions.decisions.log import DecisionLog
 
 BASH = ToolRules(tool="bash", deny=("rm *",), ask=("git *",), allow=("ls",), default="ask")
 BASE = PermissionSpec(mode="default", servers={"s": "deny"}, tools=(BASH,))

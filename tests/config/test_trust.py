@@ -14,7 +14,7 @@ from kage.config.schema import OAuthSpec, ServerSpec
 from kage.config.seen import changes, seen, variables, warnings, written_hash
 from kage.config.trust import TrustBook
 from kage.core.trust import Change, Identity, Standing
-from kage.permissions.log import DecisionLog, verify
+from kage.permissions.decisions.log import DecisionLog, verify
 
 REPO = "/home/me/shop"
 TEAM = Identity(name="team", origin=REPO, entry_hash="a" * 64, seen={"command": "run it"})

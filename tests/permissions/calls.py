@@ -9,7 +9,7 @@ from typing import Any
 from kage.config.schema import PermissionSpec, ToolRules
 from kage.core.gate import CallRequest
 from kage.core.tools import Risk, ServerTool, Subject, SubjectKind, ToolSpec
-from kage.permissions.rules import Rules
+from kage.permissions.rules.rules import Rules
 
 PATH_TOOLS = {
     "read": Risk.READ,

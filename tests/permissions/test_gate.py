@@ -13,11 +13,11 @@ from kage.config.schema import ToolRules
 from kage.core.gate import Answer, Mode, Question, Reply, Verdict, Who
 from kage.core.messages import Outcome
 from kage.core.redact import Redactor
+from kage.permissions.decisions.log import DecisionLog, read, verify
 from kage.permissions.gate import Gate
 from kage.permissions.grants import Grants
-from kage.permissions.log import DecisionLog, read, verify
-from kage.permissions.rule import parse_rule
-from kage.permissions.rules import Hook
+from kage.permissions.rules.rule import parse_rule
+from kage.permissions.rules.rules import Hook
 from kage.permissions.seal import SealBook
 from tests.permissions.calls import call, mcp, rules
 

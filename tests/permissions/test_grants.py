@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kage.permissions.decisions.log import DecisionLog
 from kage.permissions.grants import Grant, Grants
-from kage.permissions.log import DecisionLog
-from kage.permissions.reading import Reading
-from kage.permissions.rule import parse_rule
+from kage.permissions.rules.reading import Reading
+from kage.permissions.rules.rule import parse_rule
 from tests.permissions.calls import call, mcp
 
 WS = Path("/ws")

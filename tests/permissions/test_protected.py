@@ -9,7 +9,7 @@ import pytest
 
 from kage.config.paths import Paths
 from kage.permissions.protected import Protected
-from kage.permissions.reading import Reading
+from kage.permissions.rules.reading import Reading
 from tests.permissions.calls import call, mcp
 
 

@@ -12,8 +12,8 @@ from kage.core.canonical import digest
 from kage.core.gate import CallRequest, Decision, Verdict, Who
 from kage.core.ids import new_id
 from kage.mcp.client.wire import tap
+from kage.permissions.decisions.log import DecisionLog
 from kage.permissions.gate import Gate
-from kage.permissions.log import DecisionLog
 from kage.permissions.seal import SealBook
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kage.core.messages import ToolMessage
-from kage.permissions.log import verify
+from kage.permissions.decisions.log import verify
 from tests.llm import ScriptedModel, call, say
 from tests.llm.script import Request, Turn
 from tests.proof.house import House, server

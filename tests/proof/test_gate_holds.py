@@ -18,7 +18,7 @@ from kage.core.errors import KageError
 from kage.core.gate import CallRequest
 from kage.core.messages import Outcome
 from kage.core.tools import Invocation
-from kage.permissions.log import verify
+from kage.permissions.decisions.log import verify
 from tests.llm import ScriptedModel, call, say
 from tests.llm.script import Turn
 from tests.proof.house import House, server

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kage.permissions.log import verify
+from kage.permissions.decisions.log import verify
 from kage.sessions.store import SessionStore
 from tests.llm import ScriptedModel, call, say
 from tests.proof.house import KAGE, Ended, House, server

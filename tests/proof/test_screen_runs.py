@@ -13,7 +13,7 @@ from kage.cli.ground import Options, ground
 from kage.cli.wiring import build
 from kage.core.messages import AssistantMessage, Outcome, Stop, ToolMessage
 from kage.core.servers import ServerState
-from kage.permissions.log import verify
+from kage.permissions.decisions.log import verify
 from kage.tui.app import KageApp
 from kage.tui.screens.pins import PinsScreen
 from tests.llm import ScriptedModel, call, hold, say

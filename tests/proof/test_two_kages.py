@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import json
 
-from kage.permissions.log import verify
+from kage.permissions.decisions.log import verify
 from tests.llm import ScriptedModel, call, say
 from tests.llm.script import Request, Turn
 from tests.proof.house import House, running, server

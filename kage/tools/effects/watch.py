@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -20,7 +20,7 @@ from kage.core.requests import Action, FormRequest, UrlRequest
 from kage.core.tools import Invocation
 from kage.mcp.client.asking.answering import Around
 from kage.mcp.client.asking.intake import MAX_ASKED
-from kage.permissions.log import DecisionLog, verify
+from kage.permissions.decisions.log import DecisionLog, verify
 from kage.permissions.receipts import HandedLog
 from kage.permissions.seal import SealBook
 from tests.mcp.client.asking import Book, FakePerson, accepts, says

@@ -12,8 +12,8 @@ from kage.core.events import DefinitionsHeld
 from kage.core.messages import Outcome
 from kage.core.pins import INSTRUCTIONS, HeldChange, PinAnswer
 from kage.core.servers import ServerState
-from kage.permissions.log import DecisionLog
-from kage.permissions.pins import PinBook
+from kage.permissions.decisions.log import DecisionLog
+from kage.permissions.pins.book import PinBook
 from tests.mcp.client.harness import Bench, bench, recorded, run, spec, text
 from tests.stubs.rugpull import INSTRUCTIONS as WORDS
 from tests.waiting import until

@@ -17,7 +17,7 @@ from mcp_types import ElicitResult, methods
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
 from kage.core.tools import Risk
-from kage.permissions.log import read, verify
+from kage.permissions.decisions.log import read, verify
 from kage.tools import builtin
 from tests.mcp.server.peer import ENVELOPE, HANDSHAKE, Served, text_of
 from tests.processes import alive, linux

@@ -1,0 +1,1 @@
+"""The decision log: written, chained, proven, asked and explained."""

@@ -1,0 +1,1 @@
+"""Definition pins: what a server offers against what the person knows of it."""

@@ -1,0 +1,1 @@
+"""Tests of the rules: how they are read, what they say."""
