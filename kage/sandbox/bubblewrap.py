@@ -45,6 +45,7 @@ def command(
         argv: What to run.
     """
     mounts = [Mount(place=_TEMPORARY, words=("--bind", temporary, _TEMPORARY))]
+    mounts += [Mount(place=place, words=("--ro-bind", place, place)) for place in _named(argv)]
     mounts += [Mount(place=place, words=("--bind", place, place)) for place in write]
     mounts.append(Mount(place="/dev", words=("--dev", "/dev")))
     mounts.append(Mount(place="/proc", words=("--proc", "/proc")))
@@ -56,6 +57,13 @@ def command(
     for place in empty:  # once everything stands: what would be lost with it is refused at once
         words += ("--remount-ro", place) if os.path.isdir(place) else ()
     return (program, *_BASE, *(() if network else ("--unshare-net",)), *words, "--", *argv)
+
+
+def _named(argv: Sequence[str]) -> tuple[str, ...]:
+    """Give what lies right in the temporary folder and is named: the program may be in it."""
+    below = (word.split("/") for word in argv if word.startswith(f"{_TEMPORARY}/"))
+    places = dict.fromkeys(f"{_TEMPORARY}/{parts[2]}" for parts in below)
+    return tuple(p for p in places if p[5:] not in ("", ".", "..") and os.path.exists(p))
 
 
 def _emptied(place: str) -> Mount:

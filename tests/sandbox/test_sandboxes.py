@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,19 @@ def test_a_deeper_place_is_mounted_over_a_higher_one(tmp_path: Path) -> None:
         "b", network=False, write=[], hide=[], show=[], temporary="/tmp", argv=("x",)
     )
     assert {"--unshare-net", "--die-with-parent", "--cap-drop"} < set(closed)
+
+
+def test_what_the_command_names_in_the_temporary_folder_stays_readable() -> None:
+    """A program installed below /tmp is found, and what is written there stays writable."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        named = (f"{place}/bin/python", f"{place}/s.py", "/tmp/absent/x", "/tmp/..", "/tmp/", "-x")
+        words = bubblewrap.command(
+            "b", network=True, write=[place], hide=[], show=[], temporary="/var/t", argv=named
+        )
+    mounts = [words[at : at + 3] for at in range(len(words)) if words[at].endswith("bind")]
+    of_place = [mount[0] for mount in mounts if mount[2] == place]
+    assert of_place == ["--ro-bind", "--bind"]
+    assert [mount[2] for mount in mounts if mount[2].startswith("/tmp")] == ["/tmp", place, place]
 
 
 def test_landlock_gets_each_place_with_its_right_and_nothing_that_is_hidden(tmp_path: Path) -> None:
