@@ -32,7 +32,7 @@ def test_the_older_transport_is_marked_and_remembered_from_run_to_run(
     with serving("--old") as stub:
         house.write(f'[mcp.servers.old]\nurl = "{stub.url}"\n')
         first = kage("mcp", "test", "old")
-        assert first.code == 0 and "sse (deprecated" in first.out
+        assert first.code == 0 and "sse (deprecated" in first.out, f"{first.out}\n{first.err}"
         refused = [seen for seen in stub.requests if seen["path"] == "/mcp"]
         assert [seen["method"] for seen in refused] == ["POST", "POST", "GET"]
         assert kage("mcp", "test", "old", "--json").json["deprecated"]
