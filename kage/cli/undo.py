@@ -21,8 +21,6 @@ from kage.core.undo import UndoItem, UndoPlan, UndoStep
 from kage.sessions.store import SessionStore
 from kage.sessions.undo import FOLDER, UndoStore
 
-_DOES = {"added": "remove", "deleted": "bring back", "mode": "set mode", "changed": "restore"}
-
 
 @click.command(
     epilog=examples(
@@ -112,10 +110,7 @@ def _show_plan(plan: UndoPlan, *, json_: bool) -> None:
 
 def _show_done(done: Undone, *, json_: bool) -> None:
     if json_:
-        files = [
-            {"path": change.path, "did": _DOES.get(change.verb, "restore")}
-            for change in done.restored
-        ]
+        files = [{"path": change.path, "did": change.remedy} for change in done.restored]
         left = [{"path": step.change.path, "why": step.left} for step in done.left]
         call = {"id": done.record.id, "call": done.record.call_id, "title": done.record.title}
         as_json({**call, "files": files, "left": left, "again": done.again})
@@ -156,4 +151,4 @@ def _word(step: UndoStep) -> str:
         return f"{step.conflict}:"
     if step.left:
         return f"stays ({step.left}):"
-    return "as before already:" if step.done else f"{_DOES.get(step.change.verb, 'restore')}:"
+    return "as before already:" if step.done else f"{step.change.remedy}:"

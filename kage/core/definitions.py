@@ -36,15 +36,6 @@ def canonical_form(definition: Mapping[str, Any]) -> bytes:
     return canonical(_settled(definition))
 
 
-def pin_of(definition: Mapping[str, Any]) -> str:
-    """Give the pin of a definition: the SHA-256 of its canonical form, in hex.
-
-    Raises:
-        NotCanonical: for what JSON cannot carry, and nesting that is too deep.
-    """
-    return hashlib.sha256(canonical_form(definition)).hexdigest()
-
-
 def pin_again(definition: Mapping[str, Any]) -> str:
     """Give the pin of what had one when it was written down; quicker.
 

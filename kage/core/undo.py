@@ -56,6 +56,12 @@ class Change:
         return "mode" if same else "changed"
 
     @property
+    def remedy(self) -> str:
+        """Say what undoing it does, in a word or two."""
+        words = {"added": "remove", "deleted": "bring back", "mode": "set mode"}
+        return words.get(self.verb, "restore")
+
+    @property
     def undoable(self) -> bool:
         """Whether what stood there before is known."""
         if self.after.kind is Kind.OTHER:

@@ -17,12 +17,6 @@ from kage.tui.text import MUTED, shown
 from kage.tui.widgets.rows import Row, Rows, RowsView, Span, row
 
 _MAX_STEPS = 200
-_DOES = {
-    "added": "remove",
-    "deleted": "bring back",
-    "mode": "set mode",
-    "changed": "restore",
-}
 _KINDS = {"+": "added", "-": "removed", "@": "hunk"}
 
 
@@ -99,4 +93,4 @@ def _step(step: UndoStep) -> Row:
         return row(Span("stays         ", "warning"), name, Span(f"  {step.left}", "muted"))
     if step.done:
         return row(Span("as before     ", "muted"), name)
-    return row(Span(_DOES.get(step.change.verb, "restore").ljust(14), "key"), name)
+    return row(Span(step.change.remedy.ljust(14), "key"), name)

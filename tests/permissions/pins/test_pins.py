@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kage.config.schema import ServerSpec
-from kage.core.definitions import pin_of
+from kage.core.definitions import canonical_form
 from kage.core.pins import INSTRUCTIONS, Cause, HeldChange, Offered, PinAnswer, Verdict
 from kage.core.redact import Redactor
 from kage.mcp.client.calling.definitions import judge
@@ -74,6 +75,10 @@ class House:
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     return House(tmp_path)
+
+
+def pin_of(definition: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical_form(definition)).hexdigest()
 
 
 def offer(*names: str, **entry: Any) -> Offered:
